@@ -1,0 +1,93 @@
+//! Condition types and reasons of a PhysicalHost.
+//!
+//! A failure's own reason (`AuthenticationFailed`, `CertificateChanged`, …) comes from the engine and is used as it is.
+
+/// Summary of the others; what `clusterctl describe` shows.
+pub const READY: &str = "Ready";
+/// The BMC answers, trusts us and is trusted. An outage shows here and nowhere else.
+pub const REDFISH_CONNECTION_READY: &str = "RedfishConnectionReady";
+/// The host may be claimed.
+pub const HOST_AVAILABLE: &str = "HostAvailable";
+/// The hardware is known.
+pub const HOST_INSPECTED: &str = "HostInspected";
+/// The claim's order has been carried out.
+pub const HOST_PROVISIONED: &str = "HostProvisioned";
+/// The BMC reports no fault of the hardware.
+pub const HARDWARE_HEALTHY: &str = "HardwareHealthy";
+/// The server runs what the spec orders now. False on a host that was adopted, or whose order changed afterwards.
+pub const ORDER_IN_EFFECT: &str = "OrderInEffect";
+/// The host is left alone because of the pause annotation or its paused cluster.
+pub const PAUSED: &str = "Paused";
+
+/// Reasons that upstream used too.
+pub mod reason {
+    /// `credentialsSecretRef` is empty.
+    pub const MISSING_CREDENTIALS: &str = "MissingCredentials";
+    /// The Secret could not be read.
+    pub const SECRET_GET_FAILED: &str = "SecretGetFailed";
+    /// There is no such Secret.
+    pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
+    /// The Secret lacks a key.
+    pub const MISSING_SECRET_DATA: &str = "MissingSecretData";
+    /// The BMC could not be spoken to.
+    pub const REDFISH_CONNECTION_FAILED: &str = "RedfishConnectionFailed";
+    /// The BMC was reached, but did not tell what was asked.
+    pub const REDFISH_QUERY_FAILED: &str = "RedfishQueryFailed";
+    /// Claimed, and no order yet.
+    pub const WAITING_FOR_BOOT_INFO: &str = "WaitingForBootInfo";
+    /// The order is being carried out.
+    pub const PROVISIONING: &str = "Provisioning";
+    /// The ISO could not be inserted, or not be chosen for the next boot.
+    pub const SET_BOOT_ISO_FAILED: &str = "SetBootISOFailed";
+    /// Network boot could not be chosen for the next boot.
+    pub const SET_BOOT_PXE_FAILED: &str = "SetBootPXEFailed";
+    /// The server did not power on.
+    pub const POWER_ON_FAILED: &str = "PowerOnFailed";
+    /// The server did not power off.
+    pub const POWER_OFF_FAILED: &str = "PowerOffFailed";
+    /// The ISO could not be ejected.
+    pub const EJECT_MEDIA_FAILED: &str = "EjectMediaFailed";
+    /// The host is being cleaned up after its release.
+    pub const DEPROVISIONING: &str = "Deprovisioning";
+    /// The object is going away.
+    pub const DELETING: &str = "Deleting";
+    /// The object is to go away, and its consumer still holds it.
+    pub const WAITING_FOR_CONSUMER_RELEASE: &str = "WaitingForConsumerRelease";
+    /// The inspection failed.
+    pub const INSPECTION_FAILED: &str = "InspectionFailed";
+    /// The inspection took too long.
+    pub const INSPECTION_TIMEOUT: &str = "InspectionTimeout";
+    /// `insecureSkipVerify` and a CA bundle contradict each other.
+    pub const INSECURE_CA_BUNDLE_CONFLICT: &str = "InsecureCABundleConflict";
+    /// The Secret with the CA bundle could not be read.
+    pub const CA_BUNDLE_FETCH_FAILED: &str = "CABundleFetchFailed";
+
+    // From here on ours.
+
+    /// The BMC has not been reached yet.
+    pub const ENROLLING: &str = "Enrolling";
+    /// The hardware is being looked at.
+    pub const INSPECTING: &str = "Inspecting";
+    /// Somebody has claimed the host.
+    pub const CLAIMED: &str = "Claimed";
+    /// Nobody has claimed the host, so nothing is ordered.
+    pub const NOT_CLAIMED: &str = "NotClaimed";
+    /// `spec.maintenance` is set.
+    pub const MAINTENANCE: &str = "Maintenance";
+    /// The host was claimed and running when we first saw it, and is left as it is.
+    pub const ADOPTED: &str = "Adopted";
+    /// The order changed after it was carried out; only a new claim provisions again.
+    pub const ORDER_CHANGED: &str = "OrderChanged";
+    /// The BMC reports a warning.
+    pub const HEALTH_WARNING: &str = "HealthWarning";
+    /// The BMC reports a critical fault.
+    pub const HEALTH_CRITICAL: &str = "HealthCritical";
+    /// The BMC does not tell how the hardware is.
+    pub const HEALTH_UNKNOWN: &str = "HealthUnknown";
+    /// The pause annotation is set.
+    pub const PAUSED: &str = "Paused";
+    /// Nothing is paused.
+    pub const NOT_PAUSED: &str = "NotPaused";
+    /// A destructive act waits for its turn: the fleet brake is on.
+    pub const BRAKED: &str = "Braked";
+}

@@ -1,0 +1,205 @@
+//! A server that the operator looks after.
+#![expect(unreachable_pub, reason = "KubeSchema derives through a hidden copy of each struct")]
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::references::object_reference;
+use super::status::PhysicalHostStatus;
+
+/// What the owner of a server says about it.
+#[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "infrastructure.cluster.x-k8s.io",
+    version = "v1beta1",
+    kind = "PhysicalHost",
+    plural = "physicalhosts",
+    shortname = "ph",
+    category = "cluster-api",
+    category = "beskar7",
+    namespaced,
+    status = "PhysicalHostStatus",
+    derive = "PartialEq",
+    doc = "A server, reached through its BMC. Applying one only looks at the server; a claim (consumerRef) with an order (bootIsoSource) boots it.",
+    label("cluster.x-k8s.io/v1beta1", "v1beta1"),
+    label("cluster.x-k8s.io/v1beta2", "v1beta1"),
+    selectable = ".spec.consumerRef.name",
+    selectable = ".status.health",
+    selectable = ".status.state"
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.bootIsoSource) || has(self.consumerRef)")
+        .message("bootIsoSource is an order for a claimed host: set consumerRef with it, or remove both")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".bootIsoSource"),
+    validation = Rule::new("!has(oldSelf.consumerRef) || has(self.maintenance) || self.redfishConnection.address == oldSelf.redfishConnection.address")
+        .message("redfishConnection.address cannot change while the host is claimed, since another address may be another server; if the same BMC has moved, set spec.maintenance first")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".redfishConnection.address"),
+    validation = Rule::new("!has(oldSelf.consumerRef) || has(self.maintenance) || !has(oldSelf.redfishConnection.systemID) || (has(self.redfishConnection.systemID) && self.redfishConnection.systemID == oldSelf.redfishConnection.systemID)")
+        .message("redfishConnection.systemID cannot change while the host is claimed, since it would name another server; if the BMC has renamed its system, set spec.maintenance first")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".redfishConnection.systemID")
+)]
+pub struct PhysicalHostSpec {
+    /// How to reach the server's BMC.
+    pub redfish_connection: RedfishConnection,
+
+    /// Who holds the host: normally written by the Beskar7Machine that claims it. Its presence is the claim, its removal
+    /// the release: the server is then powered off, its virtual media is ejected, and it becomes available again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "object_reference")]
+    #[x_kube(validation = Rule::new("has(self.name) && self.name != ''")
+        .message("consumerRef needs the name of the object that holds the host")
+        .reason(Reason::FieldValueRequired))]
+    pub consumer_ref: Option<ObjectReference>,
+
+    /// URL of an ISO that the server is to boot from virtual media, once. The BMC must be able to fetch it. It acts only
+    /// together with consumerRef, and once per claim: changing it on a provisioned host sets a condition and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    #[x_kube(validation = Rule::new(r"self.matches('^(https?|ftp|nfs|cifs|smb)://[^/\\s]+/\\S*$')")
+        .message("bootIsoSource must be the URL of an image that the BMC can fetch, such as http://192.0.2.1/os.iso (http, https, ftp, nfs, cifs or smb)"))]
+    pub boot_iso_source: Option<String>,
+
+    /// Secret with user data for the operating system, of the first generation. Kept, and not used by the ISO recipe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "object_reference")]
+    #[x_kube(validation = Rule::new("has(self.name) && self.name != ''")
+        .message("userDataSecretRef needs the name of a Secret")
+        .reason(Reason::FieldValueRequired))]
+    pub user_data_secret_ref: Option<ObjectReference>,
+
+    /// MAC address of the interface that the server boots from over the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 17))]
+    #[x_kube(validation = Rule::new("self.matches('^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$')")
+        .message("bootMacAddress must be six pairs of hex digits, such as 52:54:00:12:34:56"))]
+    pub boot_mac_address: Option<String>,
+
+    /// Which firmware boots: UEFI or Legacy. Left out, the server keeps the mode that it is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_mode: Option<BootMode>,
+
+    /// Whether the server is to be powered on. Left out, the power of an unclaimed host is never changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub online: Option<bool>,
+
+    /// Its presence, also as an empty object, parks the host: nothing is done to the server, and nobody can claim it,
+    /// until it is removed. An object and not a flag, so that it can say why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<Maintenance>,
+}
+
+/// How to reach a BMC.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.insecureSkipVerify) || !self.insecureSkipVerify || !has(self.caBundleSecretRef)")
+        .message("insecureSkipVerify: true accepts any certificate, so caBundleSecretRef would have no effect: remove one of the two")
+        .field_path(".caBundleSecretRef"),
+    validation = Rule::new("!has(self.insecureSkipVerify) || !self.insecureSkipVerify || !has(self.certificateFingerprint)")
+        .message("insecureSkipVerify: true accepts any certificate, so certificateFingerprint would have no effect: remove one of the two")
+        .field_path(".certificateFingerprint"),
+    validation = Rule::new("!has(self.insecureSkipVerify) || !self.insecureSkipVerify || !has(self.trustOnFirstUse) || !self.trustOnFirstUse")
+        .message("insecureSkipVerify: true accepts any certificate, so trustOnFirstUse would have no effect: remove one of the two")
+        .field_path(".trustOnFirstUse")
+)]
+pub struct RedfishConnection {
+    /// Where the BMC's Redfish service is: an URL such as https://192.0.2.10 or https://[2001:db8::10]:8443, or only the
+    /// host, for which https is assumed.
+    #[schemars(length(max = 1024))]
+    #[x_kube(
+        validation = Rule::new(r"self.matches('^\\S+$')")
+            .message("address must be the URL of the BMC, such as https://192.0.2.10, without spaces"),
+        validation = Rule::new("!self.matches('^([A-Za-z0-9+.-]+://)?[^/]*@')")
+            .message("address must not carry a user name or password: put them into the Secret that credentialsSecretRef names")
+    )]
+    pub address: String,
+
+    /// Name of a Secret in the host's namespace with the keys username and password. It may be changed at any time.
+    #[schemars(length(max = 253))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')")
+        .message("credentialsSecretRef must be the name of a Secret in the host's namespace"))]
+    pub credentials_secret_ref: String,
+
+    /// Accept any certificate of the BMC. Whoever sits between can then read the password: prefer certificateFingerprint,
+    /// which needs no CA either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insecure_skip_verify: Option<bool>,
+
+    /// Secret in the host's namespace whose key ca.crt (or tls.crt) holds the certificate authorities to trust, in place of
+    /// the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_bundle_secret_ref: Option<LocalObjectReference>,
+
+    /// SHA-256 of the one certificate to accept, as hex with or without colons. When a certificate is not trusted, the
+    /// RedfishConnectionReady condition shows the value to put here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 102))]
+    #[x_kube(validation = Rule::new("self.matches('^([Ss][Hh][Aa]256:)?([0-9A-Fa-f]{64}|([0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2})$')")
+        .message("certificateFingerprint must be a SHA-256 fingerprint: 64 hex digits, with or without colons"))]
+    pub certificate_fingerprint: Option<String>,
+
+    /// Accept the first certificate that the BMC shows and only that one from then on. A certificateFingerprint takes
+    /// precedence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust_on_first_use: Option<bool>,
+
+    /// Which system, for a BMC that has several (blades, multi-node chassis): its Redfish id or its UUID.
+    #[serde(default, rename = "systemID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    #[x_kube(validation = Rule::new(r"self.matches('^\\S+$')")
+        .message("systemID must be a Redfish id or a UUID, without spaces; leave it out if the BMC has one system"))]
+    pub system_id: Option<String>,
+
+    /// Vendor family whose quirks to assume, such as dell, hpe, lenovo, supermicro or generic. Left out, the BMC is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new(r"self.matches('^\\S+$')")
+        .message("vendor must be one word, such as dell; leave it out to have the BMC asked"))]
+    pub vendor: Option<String>,
+}
+
+/// Another object in the same namespace.
+#[derive(JsonSchema, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+pub struct LocalObjectReference {
+    /// Name of the object.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// That, and why, a host is left alone.
+#[derive(JsonSchema, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Maintenance {
+    /// Why, for whoever looks next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub reason: Option<String>,
+}
+
+/// Which firmware boots.
+#[derive(JsonSchema, Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BootMode {
+    /// UEFI.
+    #[serde(rename = "UEFI")]
+    Uefi,
+    /// BIOS.
+    Legacy,
+}
+
+impl RedfishConnection {
+    /// The pinned fingerprint as the engine writes it: 64 lower-case hex digits.
+    pub fn pin(&self) -> Option<String> {
+        let given = self.certificate_fingerprint.as_deref()?;
+        let digits = match given.split_at_checked("sha256:".len()) {
+            Some((prefix, digits)) if prefix.eq_ignore_ascii_case("sha256:") => digits,
+            _ => given,
+        };
+        Some(digits.chars().filter(|c| *c != ':').map(|c| c.to_ascii_lowercase()).collect())
+    }
+}

@@ -1,0 +1,93 @@
+//! Shapes and names that Cluster API shares with its providers.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Annotation: controllers leave the object alone. Any value counts, also the empty one.
+pub const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
+/// Label: names the one operator, started with that `--watch-filter`, that looks after the object.
+pub const WATCH_FILTER_LABEL: &str = "cluster.x-k8s.io/watch-filter";
+/// Label: the Cluster that the object belongs to.
+pub const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
+/// Annotation: `clusterctl move` deletes the object here because it lives on elsewhere. Do nothing to the server.
+pub const DELETE_FOR_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/delete-for-move";
+/// Annotation: `clusterctl move` waits until it is gone.
+pub const BLOCK_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/block-move";
+
+/// One condition, in the shape of Cluster API's v1beta1 contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What the condition is about, such as RedfishConnectionReady.
+    #[serde(rename = "type")]
+    #[schemars(length(min = 1, max = 256))]
+    pub type_: String,
+    /// True, False or Unknown.
+    pub status: String,
+    /// How much a status of False matters: Error, Warning or Info. Empty when the status is True.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 32))]
+    pub severity: String,
+    /// Why, in one CamelCase word.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(min = 1, max = 256))]
+    pub reason: String,
+    /// Why, in a sentence that says what to do.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(min = 1, max = 10240))]
+    pub message: String,
+    /// When the status last changed.
+    pub last_transition_time: Time,
+}
+
+impl Condition {
+    /// The status of a condition that holds.
+    pub const TRUE: &str = "True";
+    /// The status of a condition that does not hold.
+    pub const FALSE: &str = "False";
+    /// The status of a condition that cannot be told.
+    pub const UNKNOWN: &str = "Unknown";
+    /// Severity: only a person can mend it.
+    pub const ERROR: &str = "Error";
+    /// Severity: it is being retried.
+    pub const WARNING: &str = "Warning";
+    /// Severity: all is well, something is under way.
+    pub const INFO: &str = "Info";
+
+    /// Whether the condition holds.
+    pub fn is_true(&self) -> bool {
+        self.status == Self::TRUE
+    }
+}
+
+/// An address of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineAddress {
+    /// What kind of address it is.
+    #[serde(rename = "type")]
+    pub type_: AddressType,
+    /// The address.
+    #[schemars(length(min = 1, max = 256))]
+    pub address: String,
+}
+
+/// What kind of address a [`MachineAddress`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum AddressType {
+    /// The host's name.
+    Hostname,
+    /// An address that is routed publicly.
+    #[serde(rename = "ExternalIP")]
+    ExternalIp,
+    /// An address of a private or local network.
+    #[serde(rename = "InternalIP")]
+    InternalIp,
+    /// A name that resolves publicly.
+    #[serde(rename = "ExternalDNS")]
+    ExternalDns,
+    /// A name that resolves locally.
+    #[serde(rename = "InternalDNS")]
+    InternalDns,
+}
