@@ -1,0 +1,198 @@
+//! What can go wrong between us and a server, in words that a status can show.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why something failed: a closed set, used as condition reason, event reason and metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// The address cannot be parsed or has a scheme we do not know.
+    AddressInvalid,
+    /// The address names a protocol that is recognised but not spoken yet (`ipmi://`).
+    ProtocolUnsupported,
+    /// The Secret with the credentials does not exist.
+    SecretNotFound,
+    /// The Secret exists but lacks a key, or the key is empty.
+    MissingSecretData,
+    /// The CA bundle or certificate pin that was given cannot be used.
+    TrustInvalid,
+    /// Nothing answers: connection refused, name unknown, time-out, dropped connection.
+    Unreachable,
+    /// Something answers, but it is not a Redfish service.
+    NotRedfish,
+    /// The certificate is not trusted.
+    CertificateUntrusted,
+    /// The certificate is another one than the pinned one.
+    CertificateChanged,
+    /// The BMC refused user name and password.
+    AuthenticationFailed,
+    /// The BMC demands a new password before anything else.
+    PasswordChangeRequired,
+    /// The BMC has no session left for us.
+    SessionLimit,
+    /// The BMC asks us to come back later (503, 429, "not ready").
+    Busy,
+    /// The BMC keeps failing; the circuit breaker is open.
+    BreakerOpen,
+    /// No system of that id or UUID, or none at all.
+    SystemNotFound,
+    /// Several systems, and none was chosen.
+    SystemAmbiguous,
+    /// Another server answers at the address than the one that was registered.
+    SystemChanged,
+    /// The BMC understood and said no.
+    Refused,
+    /// The BMC has no such function.
+    Unsupported,
+    /// The BMC said yes, but reading back shows otherwise.
+    NotApplied,
+    /// The BMC could not use the image.
+    MediaRefused,
+    /// A task ended badly.
+    TaskFailed,
+    /// The BMC answered something that makes no sense.
+    BadAnswer,
+    /// The power did not change in time.
+    PowerStuck,
+    /// The server did not boot what it was told to boot.
+    BootIgnored,
+    /// Another host object names the same BMC and system.
+    DuplicateHost,
+    /// The consumer reference vanished or changed while the recorded consumer still exists.
+    ConsumerMismatch,
+    /// What we stored with the object cannot be read, or was written by a newer version of this program.
+    AnchorUnreadable,
+    /// A mistake of ours.
+    Internal,
+}
+
+/// How to treat a failure: what a retry is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Goes away by itself; try again with back-off.
+    Transient,
+    /// The other side asks for time.
+    Throttled,
+    /// Trying again may lock an account; wait for new credentials, or very long.
+    Auth,
+    /// Only a change of the object, a Secret or the BMC helps; look again seldom.
+    Rejected,
+    /// Will never work on this BMC.
+    Unsupported,
+    /// Ours to mend.
+    Bug,
+}
+
+impl Kind {
+    /// What a retry is worth.
+    pub fn class(self) -> Class {
+        match self {
+            Self::Unreachable
+            | Self::NotApplied
+            | Self::TaskFailed
+            | Self::BadAnswer
+            | Self::PowerStuck
+            | Self::BootIgnored => Class::Transient,
+            Self::SessionLimit | Self::Busy | Self::BreakerOpen => Class::Throttled,
+            Self::AuthenticationFailed | Self::PasswordChangeRequired => Class::Auth,
+            Self::AddressInvalid
+            | Self::SecretNotFound
+            | Self::MissingSecretData
+            | Self::TrustInvalid
+            | Self::NotRedfish
+            | Self::CertificateUntrusted
+            | Self::CertificateChanged
+            | Self::SystemNotFound
+            | Self::SystemAmbiguous
+            | Self::SystemChanged
+            | Self::Refused
+            | Self::MediaRefused
+            | Self::DuplicateHost
+            | Self::ConsumerMismatch
+            | Self::AnchorUnreadable => Class::Rejected,
+            Self::ProtocolUnsupported | Self::Unsupported => Class::Unsupported,
+            Self::Internal => Class::Bug,
+        }
+    }
+
+    /// Whether this says that we could not speak to the BMC at all, as opposed to: we spoke, and it did not work.
+    pub fn is_about_reaching_the_bmc(self) -> bool {
+        matches!(
+            self,
+            Self::AddressInvalid
+                | Self::ProtocolUnsupported
+                | Self::SecretNotFound
+                | Self::MissingSecretData
+                | Self::TrustInvalid
+                | Self::Unreachable
+                | Self::NotRedfish
+                | Self::CertificateUntrusted
+                | Self::CertificateChanged
+                | Self::AuthenticationFailed
+                | Self::PasswordChangeRequired
+                | Self::SessionLimit
+                | Self::Busy
+                | Self::BreakerOpen
+        )
+    }
+
+    /// The CamelCase word that users see.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::AddressInvalid => "AddressInvalid",
+            Self::ProtocolUnsupported => "ProtocolUnsupported",
+            Self::SecretNotFound => "SecretNotFound",
+            Self::MissingSecretData => "MissingSecretData",
+            Self::TrustInvalid => "TrustInvalid",
+            Self::Unreachable => "Unreachable",
+            Self::NotRedfish => "NotRedfish",
+            Self::CertificateUntrusted => "CertificateUntrusted",
+            Self::CertificateChanged => "CertificateChanged",
+            Self::AuthenticationFailed => "AuthenticationFailed",
+            Self::PasswordChangeRequired => "PasswordChangeRequired",
+            Self::SessionLimit => "SessionLimit",
+            Self::Busy => "Busy",
+            Self::BreakerOpen => "BreakerOpen",
+            Self::SystemNotFound => "SystemNotFound",
+            Self::SystemAmbiguous => "SystemAmbiguous",
+            Self::SystemChanged => "SystemChanged",
+            Self::Refused => "Refused",
+            Self::Unsupported => "Unsupported",
+            Self::NotApplied => "NotApplied",
+            Self::MediaRefused => "MediaRefused",
+            Self::TaskFailed => "TaskFailed",
+            Self::BadAnswer => "BadAnswer",
+            Self::PowerStuck => "PowerStuck",
+            Self::BootIgnored => "BootIgnored",
+            Self::DuplicateHost => "DuplicateHost",
+            Self::ConsumerMismatch => "ConsumerMismatch",
+            Self::AnchorUnreadable => "AnchorUnreadable",
+            Self::Internal => "Internal",
+        }
+    }
+}
+
+/// A failure with its sentence: which thing, what happened, what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What went wrong.
+    pub kind: Kind,
+    /// The sentence for the user. Never contains credentials.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure of that kind, told by that sentence.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}

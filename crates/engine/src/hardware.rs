@@ -1,0 +1,175 @@
+//! What a server is made of. Everything is optional that a BMC may fail to tell.
+
+use serde::{Deserialize, Serialize};
+
+/// The inventory of one server.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Hardware {
+    /// Who made it.
+    pub manufacturer: Option<String>,
+    /// Model name.
+    pub model: Option<String>,
+    /// The number on the label (Dell: the service tag).
+    pub serial_number: Option<String>,
+    /// The maker's order number.
+    pub sku: Option<String>,
+    /// Part number.
+    pub part_number: Option<String>,
+    /// SMBIOS UUID, lower case.
+    pub uuid: Option<String>,
+    /// The owner's tag.
+    pub asset_tag: Option<String>,
+    /// Host name as the BMC knows it.
+    pub host_name: Option<String>,
+    /// The Redfish id of the system.
+    pub system_id: Option<String>,
+    /// Firmware version of the host (BIOS/UEFI).
+    pub bios_version: Option<String>,
+    /// The management controller.
+    pub bmc: Controller,
+    /// CPUs.
+    pub processors: Vec<Processor>,
+    /// GPUs and other accelerators that the BMC lists beside the CPUs.
+    pub accelerators: Vec<Processor>,
+    /// Memory in MiB, summed over the modules, else as the system states it.
+    pub memory_mib: u64,
+    /// Memory modules that are present.
+    pub memory_modules: Vec<MemoryModule>,
+    /// Disks.
+    pub drives: Vec<Drive>,
+    /// Network interfaces of the host.
+    pub nics: Vec<Nic>,
+    /// Installed firmware.
+    pub firmware: Vec<Firmware>,
+}
+
+/// A management controller.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Controller {
+    /// Who made its firmware.
+    pub vendor: Option<String>,
+    /// Model.
+    pub model: Option<String>,
+    /// Firmware version.
+    pub firmware_version: Option<String>,
+    /// Redfish version of its service.
+    pub redfish_version: Option<String>,
+}
+
+/// A processor package.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Processor {
+    /// The BMC's id.
+    pub id: String,
+    /// Socket.
+    pub socket: Option<String>,
+    /// Maker.
+    pub manufacturer: Option<String>,
+    /// Model.
+    pub model: Option<String>,
+    /// `x86-64`, `ARM-A64`, …
+    pub architecture: Option<String>,
+    /// Cores.
+    pub cores: Option<u32>,
+    /// Hardware threads.
+    pub threads: Option<u32>,
+    /// Top speed.
+    pub max_speed_mhz: Option<u32>,
+    /// Health.
+    pub health: Option<String>,
+}
+
+/// A memory module.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct MemoryModule {
+    /// The BMC's id.
+    pub id: String,
+    /// Where it sits.
+    pub location: Option<String>,
+    /// Size.
+    pub capacity_mib: Option<u64>,
+    /// `DDR4`, …
+    pub kind: Option<String>,
+    /// Speed.
+    pub speed_mhz: Option<u32>,
+    /// Maker.
+    pub manufacturer: Option<String>,
+    /// Part number.
+    pub part_number: Option<String>,
+    /// Serial number.
+    pub serial_number: Option<String>,
+    /// Health.
+    pub health: Option<String>,
+}
+
+/// A disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Drive {
+    /// The BMC's id.
+    pub id: String,
+    /// Name.
+    pub name: Option<String>,
+    /// The controller that it hangs on.
+    pub controller: Option<String>,
+    /// Maker.
+    pub manufacturer: Option<String>,
+    /// Model.
+    pub model: Option<String>,
+    /// Serial number.
+    pub serial_number: Option<String>,
+    /// Size.
+    pub capacity_bytes: Option<u64>,
+    /// `SSD` or `HDD`.
+    pub media: Option<String>,
+    /// `SATA`, `SAS`, `NVMe`, …
+    pub protocol: Option<String>,
+    /// Firmware.
+    pub revision: Option<String>,
+    /// Health.
+    pub health: Option<String>,
+}
+
+/// A network interface of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Nic {
+    /// The BMC's id.
+    pub id: String,
+    /// Name.
+    pub name: Option<String>,
+    /// MAC address, lower case with colons.
+    pub mac: Option<String>,
+    /// Speed.
+    pub speed_mbps: Option<u64>,
+    /// Whether a link was seen; `None` when the BMC does not tell.
+    pub link_up: Option<bool>,
+    /// Addresses that the BMC knows of.
+    pub addresses: Vec<String>,
+}
+
+/// A piece of firmware.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Firmware {
+    /// What it is for.
+    pub name: String,
+    /// Its version.
+    pub version: Option<String>,
+}
+
+impl Hardware {
+    /// Cores of all CPUs.
+    pub fn cores(&self) -> u32 {
+        self.processors.iter().filter_map(|p| p.cores).sum()
+    }
+
+    /// Bytes of all disks.
+    pub fn disk_bytes(&self) -> u64 {
+        self.drives.iter().filter_map(|d| d.capacity_bytes).sum()
+    }
+}

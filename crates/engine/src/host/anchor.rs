@@ -1,0 +1,147 @@
+//! The few facts that protect a running node. They are stored where neither a lost status nor a move to another cluster
+//! can reach them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Claim;
+use crate::failure::{Failure, Kind};
+
+/// What must never be forgotten about a host. Stored before the status, as the status is before the act.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Anchor {
+    /// Format of this document. A program that meets a higher one leaves the host alone.
+    #[serde(rename = "v")]
+    pub version: u32,
+    /// Grows with every change, so that an old copy that somebody brings back is recognised.
+    pub seq: u64,
+    /// The claim that we act for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+    /// The deployment that we carry out or have carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<String>,
+    /// How far it has come.
+    #[serde(skip_serializing_if = "Milestone::is_none")]
+    pub milestone: Milestone,
+    /// It came to us already in use: we never started what runs on it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub adopted: bool,
+    /// It was us who switched it on, for its power policy.
+    #[serde(skip_serializing_if = "is_false")]
+    pub powered_on: bool,
+    /// SMBIOS UUID of the server that was registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Fingerprint of the certificate that was pinned on first use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<String>,
+    /// Credentials that the BMC refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<AuthHold>,
+}
+
+impl Anchor {
+    /// The format that this program writes.
+    pub const VERSION: u32 = 1;
+
+    /// Reads what [`Anchor::to_json`] wrote.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        let unreadable = |error: &serde_json::Error| {
+            Failure::new(
+                Kind::AnchorUnreadable,
+                format!(
+                    "The anchor of this host cannot be read ({error}), so nothing is done to the server. Restore the annotation, or remove it to have it rebuilt from the status."
+                ),
+            )
+        };
+        let Version { v } = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+        if v > Self::VERSION {
+            return Err(Failure::new(
+                Kind::AnchorUnreadable,
+                format!(
+                    "The anchor of this host has format {v}, this program knows {}: a newer version manages it, so nothing is done to the server.",
+                    Self::VERSION
+                ),
+            ));
+        }
+        serde_json::from_str(text).map_err(|error| unreadable(&error))
+    }
+
+    /// The text to store.
+    pub fn to_json(&self) -> String {
+        // A struct of strings, numbers and times has no way to fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Forgets everything about the claim and what was done for it.
+    pub(super) fn release(&mut self) {
+        self.claim = None;
+        self.deployment = None;
+        self.milestone = Milestone::None;
+        self.adopted = false;
+        self.powered_on = false;
+    }
+}
+
+impl Default for Anchor {
+    fn default() -> Self {
+        Self {
+            version: Self::VERSION,
+            seq: 0,
+            claim: None,
+            deployment: None,
+            milestone: Milestone::None,
+            adopted: false,
+            powered_on: false,
+            uuid: None,
+            pin: None,
+            hold: None,
+        }
+    }
+}
+
+/// How far a deployment has come, in steps that matter for what may still be done to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Milestone {
+    /// Nothing was begun.
+    #[default]
+    None,
+    /// We prepare the server; nothing of the new system has run. It may be switched off.
+    Armed,
+    /// The new system may run from now on.
+    Written,
+    /// The new system runs.
+    Provisioned,
+    /// The claim is gone; we clean up.
+    Releasing,
+}
+
+impl Milestone {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+/// Credentials that were refused: nobody tries them again before their time, or accounts get locked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthHold {
+    /// Until when.
+    pub until: Timestamp,
+    /// How often they were refused.
+    pub count: u32,
+    /// Fingerprint of the inputs that were refused; others may be tried at once.
+    pub inputs: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}

@@ -1,0 +1,109 @@
+//! What the owner of a host wants of it. Derived every time, from the host object alone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::server::BootMode;
+
+/// What is wanted of one host.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Goal {
+    /// Whether and how we manage it.
+    pub road: Road,
+    /// Who uses it.
+    pub claim: Option<Claim>,
+    /// What its user wants on it. Means nothing without a claim.
+    pub order: Option<Order>,
+    /// Whether it should have power; `None` leaves the power alone.
+    pub online: Option<bool>,
+    /// Firmware to boot with.
+    pub boot_mode: Option<BootMode>,
+    /// A request to restart it, told from earlier ones by its id.
+    pub reboot: Option<String>,
+    /// A request to take its inventory again, told from earlier ones by its id.
+    pub inspect: Option<String>,
+    /// Pin the certificate that the BMC shows first.
+    pub pin_on_first_use: bool,
+    /// The owner says: release it, although the recorded consumer still exists.
+    pub release_anyway: bool,
+    /// The owner says: provision it, although it was adopted as it is.
+    pub provision_adopted: bool,
+}
+
+/// Whether and how we manage a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Road {
+    /// The usual way.
+    #[default]
+    Manage,
+    /// Under maintenance: watched, never touched.
+    Park,
+    /// Not ours for now: neither watched nor touched.
+    Detach,
+    /// To be forgotten.
+    Delete(Farewell),
+}
+
+/// How to part with a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Farewell {
+    /// Leave the server tidy: off and without our media, if it was us who started it.
+    Tidy,
+    /// Let go at once, whatever state the server is in.
+    Force,
+    /// The object goes on living in another cluster: do nothing to the server.
+    Move,
+}
+
+/// A claim on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Tells this claim from every other one, also of a consumer of the same name.
+    pub id: String,
+    /// Who claims.
+    pub consumer: Consumer,
+}
+
+/// A reference to who uses a host.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Consumer {
+    /// API version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl std::fmt::Display for Consumer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.kind.is_empty() {
+            write!(f, "{} ", self.kind)?;
+        }
+        if !self.namespace.is_empty() {
+            write!(f, "{}/", self.namespace)?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// What a user wants on a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// Tells this deployment from every other one: it changes with the claim and with the recipe.
+    pub deployment: String,
+    /// How the system gets onto the server.
+    pub recipe: Recipe,
+}
+
+/// How a system gets onto a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recipe {
+    /// Boot this image once from the virtual CD.
+    Iso {
+        /// Where the BMC fetches it.
+        url: String,
+    },
+}

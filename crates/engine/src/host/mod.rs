@@ -1,0 +1,19 @@
+//! One host's life: what is wanted, what was done, what was seen, and what follows.
+
+mod anchor;
+mod goal;
+mod pace;
+mod phases;
+mod power;
+mod record;
+mod sight;
+mod step;
+
+#[cfg(test)]
+mod tests;
+
+pub use anchor::{Anchor, AuthHold, Milestone};
+pub use goal::{Claim, Consumer, Farewell, Goal, Order, Recipe, Road};
+pub use record::{Deed, Doing, Fault, Moment, Origin, Phase, Record, Wait};
+pub use sight::{Ask, BmcSight, Held, Outcome, Sight, Whereabouts};
+pub use step::{Act, Event, Note, NoteKind, Remembered, Step, step};

@@ -1,0 +1,71 @@
+//! How long things may take, and when to look again.
+
+use jiff::SignedDuration;
+
+use crate::failure::Class;
+
+/// A look at a server that changes nothing: once in about this time.
+const REST: SignedDuration = SignedDuration::from_secs(90);
+/// A look must be answered in this time; the client's own limits are shorter.
+pub(super) const LOOK_LIMIT: SignedDuration = SignedDuration::from_mins(5);
+/// A sight may be this old and still be acted on.
+pub(super) const SIGHT_AGE: SignedDuration = SignedDuration::from_secs(30);
+/// A power change that is not seen after this time is asked for again: BMCs report the old state for up to half a minute.
+pub(super) const POWER_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+/// A power change that is not seen after this time has failed.
+pub(super) const POWER_LIMIT: SignedDuration = SignedDuration::from_mins(5);
+/// An operating system that was asked to shut down gets this long before the power is cut.
+pub(super) const SOFT_LIMIT: SignedDuration = SignedDuration::from_mins(2);
+/// Media and boot override must be readable after this time. Some BMCs insert in the background.
+pub(super) const PREPARE_LIMIT: SignedDuration = SignedDuration::from_mins(2);
+/// The server must have used the boot override after this time: big servers spend ten minutes in POST.
+pub(super) const BOOT_LIMIT: SignedDuration = SignedDuration::from_mins(20);
+/// An override that is still armed this long after the system started was ignored.
+pub(super) const OVERRIDE_LAG: SignedDuration = SignedDuration::from_mins(1);
+/// How often a server is started again because it ignored the override.
+pub(super) const BOOT_TRIES: u32 = 3;
+/// A wait for people or other programs is brought up again after this time.
+pub(super) const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
+/// How often a tidy farewell is tried.
+pub(super) const FAREWELL_TRIES: u32 = 5;
+/// How long a tidy farewell may fail.
+pub(super) const FAREWELL_LIMIT: SignedDuration = SignedDuration::from_mins(10);
+/// How often a wait for the consumer's fate is looked into.
+pub(super) const CONSUMER_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+
+const HOLD_FIRST: SignedDuration = SignedDuration::from_mins(10);
+const HOLD_MOST: SignedDuration = SignedDuration::from_hours(6);
+
+/// The time between two looks at rest: within a fifth of [`REST`], so that a fleet does not knock in step.
+pub(super) fn rest(spread: u8) -> SignedDuration {
+    REST.saturating_mul(800 + i32::from(spread) * 400 / 255) / 1000
+}
+
+/// The time between two looks while something is under way since `elapsed`.
+pub(super) fn poll(elapsed: SignedDuration) -> SignedDuration {
+    match elapsed.as_secs() {
+        ..10 => SignedDuration::from_secs(1),
+        10..120 => SignedDuration::from_secs(5),
+        _ => SignedDuration::from_secs(15),
+    }
+}
+
+/// The time until the next try after `count` failures of that class.
+pub(super) fn back_off(class: Class, count: u32, spread: u8) -> SignedDuration {
+    let (first, most) = match class {
+        Class::Transient | Class::Throttled => (SignedDuration::from_secs(10), SignedDuration::from_mins(10)),
+        Class::Rejected | Class::Bug => (SignedDuration::from_mins(1), SignedDuration::from_mins(30)),
+        Class::Unsupported => (SignedDuration::from_hours(1), SignedDuration::from_hours(1)),
+        Class::Auth => return doubling(HOLD_FIRST, HOLD_MOST, count),
+    };
+    doubling(first, most, count).saturating_mul(1000 + i32::from(spread) * 200 / 255) / 1000
+}
+
+/// How long to let a server be that ignored its boot override again and again.
+pub(super) fn boot_back_off(count: u32) -> SignedDuration {
+    doubling(SignedDuration::from_mins(10), HOLD_MOST, count)
+}
+
+fn doubling(first: SignedDuration, most: SignedDuration, count: u32) -> SignedDuration {
+    first.saturating_mul(1 << count.saturating_sub(1).min(12)).min(most)
+}

@@ -1,0 +1,515 @@
+//! What happens in each phase.
+
+use super::{
+    Ask, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts, pace,
+    power::Manner,
+    step::{ADOPTED, Act, Scene},
+};
+use crate::{
+    failure::{Failure, Kind},
+    server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Scope, Seen},
+};
+
+/// How a claim on the object compares with the claim that we act for.
+enum Verdict {
+    /// They are the same.
+    Same,
+    /// Ours is gone for good.
+    Released,
+    /// Ours seems to be gone, but may not be: nothing is done.
+    Unclear,
+}
+
+impl Scene<'_> {
+    /// Leaves the road: nothing is done to the server until it comes back.
+    pub(super) fn step_aside(&mut self, phase: Phase, message: &str) {
+        if self.record.phase != phase {
+            if !matches!(self.record.phase, Phase::Parked | Phase::Detached) {
+                self.record.left = Some(self.record.phase);
+            }
+            self.record.doing = None;
+            self.advance(phase, message);
+        }
+    }
+
+    pub(super) fn park(&mut self) {
+        self.step_aside(Phase::Parked, "Under maintenance: watched, not touched.");
+        if !self.held_back() {
+            self.rest();
+        }
+    }
+
+    pub(super) fn manage(&mut self) {
+        if matches!(self.record.phase, Phase::Parked | Phase::Detached) {
+            let back = self.record.left.take().unwrap_or(Phase::Registering);
+            self.advance(back, "Back under management.");
+        }
+        match self.record.phase {
+            Phase::Registering | Phase::Inspecting => self.register(),
+            Phase::Available => self.available(),
+            Phase::Preparing => self.prepare(),
+            Phase::Provisioning => self.provision(),
+            Phase::Provisioned => self.provisioned(),
+            Phase::Deprovisioning => self.deprovision(),
+            // Kubernetes knows no way back from a deletion, but a restored backup does.
+            Phase::Parked | Phase::Detached | Phase::Deleting => {
+                let back = self.record.left.take().unwrap_or(Phase::Registering);
+                self.advance(back, "Back under management.");
+                self.again = Some(self.now());
+            }
+        }
+    }
+
+    fn register(&mut self) {
+        if self.held_back() {
+            return;
+        }
+        let Some(seen) = self.seen(Scope::Inventory) else {
+            let (reason, message) = match self.record.phase {
+                Phase::Registering => ("Registering", "Making contact with the BMC."),
+                _ => ("Inspecting", "Taking the inventory."),
+            };
+            return self.look(Scope::Inventory, reason, message);
+        };
+        if self.record.phase == Phase::Registering {
+            self.advance(Phase::Inspecting, "The BMC answers.");
+        }
+        self.take_inventory(seen);
+        self.advance(Phase::Available, "The inventory is taken; the host can be claimed.");
+        self.available();
+    }
+
+    fn take_inventory(&mut self, seen: &Seen) {
+        self.record.inspected = true;
+        self.record.target = Some(self.sight.target.clone());
+        self.record.inspection.clone_from(&self.goal.inspect);
+        if seen.uuid.is_some() {
+            self.record.anchor.uuid.clone_from(&seen.uuid);
+        }
+        if self.goal.pin_on_first_use && self.record.anchor.pin.is_none() {
+            self.record.anchor.pin.clone_from(&seen.certificate);
+        }
+        self.settle();
+    }
+
+    fn available(&mut self) {
+        if let Some(claim) = self.goal.claim.clone() {
+            let message = format!("Claimed by {}.", claim.consumer);
+            self.record.anchor.claim = Some(claim);
+            self.advance(Phase::Preparing, &message);
+            return self.prepare();
+        }
+        if !self.inspect_again() && self.keep_power() && !self.held_back() {
+            self.rest();
+        }
+    }
+
+    /// Takes the inventory again when the owner asks for it, or when it was never taken. Answers whether it is busy with it.
+    fn inspect_again(&mut self) -> bool {
+        let asked = self.goal.inspect.is_some() && self.goal.inspect != self.record.inspection;
+        if self.record.inspected && !asked {
+            return false;
+        }
+        if self.held_back() {
+            return true;
+        }
+        let Some(seen) = self.seen(Scope::Inventory) else {
+            self.look(Scope::Inventory, "Inspecting", "Taking the inventory.");
+            return true;
+        };
+        if self.record.anchor.uuid.is_some() {
+            self.event(false, "Inspected", "The inventory was taken again.");
+        }
+        self.take_inventory(seen);
+        false
+    }
+
+    /// Compares the claim on the object with the one that we act for.
+    fn claim_verdict(&mut self) -> Verdict {
+        let Some(ours) = self.record.anchor.claim.clone() else { return Verdict::Same };
+        if self.goal.claim.as_ref().is_some_and(|claim| claim.id == ours.id) {
+            return Verdict::Same;
+        }
+        if self.goal.release_anyway {
+            return Verdict::Released;
+        }
+        let what = match &self.goal.claim {
+            Some(other) => format!("now names {}", other.consumer),
+            None => "was removed".to_owned(),
+        };
+        self.inquire = true;
+        self.again = Some(self.now() + pace::CONSUMER_AGAIN);
+        let message = match &self.sight.consumer {
+            Whereabouts::Gone | Whereabouts::Leaving => {
+                self.inquire = false;
+                self.again = None;
+                return Verdict::Released;
+            }
+            Whereabouts::NotLookedUp => {
+                self.wait_for_others(
+                    "CheckingConsumer",
+                    &format!("The claim {what}; looking whether {} still exists.", ours.consumer),
+                );
+                return Verdict::Unclear;
+            }
+            Whereabouts::Alive => format!(
+                "spec.consumerRef {what}, but {} still exists and is not being deleted, so the server is left running. Put the reference back, delete the consumer, or annotate the host with beskar7.io/release=true.",
+                ours.consumer
+            ),
+            Whereabouts::Unknown(why) => format!(
+                "spec.consumerRef {what}, and whether {} still exists cannot be told ({why}), so the server is left running. Put the reference back, or annotate the host with beskar7.io/release=true.",
+                ours.consumer
+            ),
+        };
+        self.object_fault(Failure::new(Kind::ConsumerMismatch, message));
+        Verdict::Unclear
+    }
+
+    /// Whether the claim holds. If it is gone, begins the release.
+    fn claim_holds(&mut self) -> bool {
+        match self.claim_verdict() {
+            Verdict::Same => true,
+            Verdict::Unclear => false,
+            Verdict::Released => {
+                self.release();
+                false
+            }
+        }
+    }
+
+    fn release(&mut self) {
+        self.record.doing = None;
+        if self.record.anchor.milestone == Milestone::None {
+            self.record.anchor.release();
+            self.advance(Phase::Available, "Released before anything was done.");
+            self.again = Some(self.now());
+            return;
+        }
+        self.record.anchor.milestone = Milestone::Releasing;
+        self.advance(Phase::Deprovisioning, "Released; switching off and cleaning up.");
+        self.deprovision();
+    }
+
+    fn prepare(&mut self) {
+        if !self.claim_holds() {
+            return;
+        }
+        let Some(order) = self.goal.order.clone() else {
+            if self.keep_power() && !self.held_back() {
+                self.rest();
+                self.wait_for_others("WaitingForBootInfo", "Claimed; waiting for spec.bootIsoSource.");
+            }
+            return;
+        };
+        self.accept(&order);
+        if self.held_back() || !self.permitted(Ask::Deploy) {
+            return;
+        }
+        let Some(seen) = self.seen(Scope::Boot) else {
+            return self.look(Scope::Boot, "Preparing", "Looking at power, boot override and virtual media.");
+        };
+        if !self.bring_off(seen, Manner::Hard, Scope::Boot) {
+            return;
+        }
+        let Recipe::Iso { url } = &order.recipe;
+        if self.is_prepared(seen, url) {
+            self.settle();
+            return self.start();
+        }
+        match self.doing(Deed::PrepareBoot).map(|doing| doing.since) {
+            Some(since) if self.now() < since + pace::PREPARE_LIMIT => {
+                self.wait_until(
+                    "PreparingBoot",
+                    "Waiting for the BMC to show the image and the boot override.",
+                    since + pace::PREPARE_LIMIT,
+                );
+                self.poll(Scope::Boot, since);
+            }
+            Some(_) => {
+                let at = self.now();
+                self.fail(Origin::Act, Failure::new(Kind::NotApplied, not_prepared(seen, url)), at);
+                self.held_back();
+            }
+            None => {
+                let mut acts = Vec::new();
+                if seen.media.iter().flatten().any(Media::is_occupied) {
+                    acts.push(Act::EjectMedia);
+                }
+                acts.push(Act::InsertMedia { url: url.clone() });
+                acts.push(Act::SetBoot(BootOverride::cd_once(self.goal.boot_mode)));
+                self.act(Deed::PrepareBoot, acts, Scope::Boot);
+                self.wait("PreparingBoot", "Inserting the image and arming the boot override.", pace::PREPARE_LIMIT);
+            }
+        }
+    }
+
+    /// Makes an order the one that we carry out. A corrected order is tried at once.
+    fn accept(&mut self, order: &Order) {
+        if self.record.anchor.deployment.as_deref() != Some(&order.deployment) {
+            self.record.anchor.deployment = Some(order.deployment.clone());
+            self.record.doing = None;
+            self.record.boots = 0;
+            self.record.fault.take_if(|fault| fault.origin == Origin::Act);
+        }
+        self.record.anchor.milestone = Milestone::Armed;
+    }
+
+    /// The image must have been put there by us in this deployment: an image that lies in the drive from before may be
+    /// what made an earlier try fail.
+    fn is_prepared(&self, seen: &Seen, url: &str) -> bool {
+        self.doing(Deed::PrepareBoot).is_some() && shows_image(seen, url) && boots_from_cd(seen)
+    }
+
+    fn start(&mut self) {
+        self.record.anchor.milestone = Milestone::Written;
+        self.record.boots += 1;
+        self.advance(Phase::Provisioning, "The image is in the drive; powering on.");
+        self.act(Deed::PowerOn, vec![Act::PowerOn], Scope::Power);
+        self.wait("PoweringOn", "Waiting for the server to power on.", pace::POWER_LIMIT);
+    }
+
+    fn provision(&mut self) {
+        if !self.claim_holds() {
+            return;
+        }
+        let ignored = self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::BootIgnored);
+        if ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(evidence) {
+            return self.booted(sign);
+        }
+        if self.held_back() {
+            return;
+        }
+        let Some(seen) = self.seen(Scope::Power) else {
+            return self.look(Scope::Power, "Booting", "Looking whether the server has booted the image.");
+        };
+        if ignored {
+            return self.prepare_again("Preparing once more, after the server had ignored the boot override.");
+        }
+        if !self.bring_on(seen, Scope::Power) {
+            return;
+        }
+        self.settle();
+        match evidence(seen) {
+            Some(Evidence::Booted(sign)) => self.booted(sign),
+            Some(Evidence::Contrary) => {
+                self.await_boot(pace::OVERRIDE_LAG, "A system has started, but the boot override still looks unused.");
+            }
+            None => self.await_boot(pace::BOOT_LIMIT, "Waiting for the server to use the boot override."),
+        }
+    }
+
+    fn booted(&mut self, sign: &str) {
+        self.settle();
+        self.record.anchor.milestone = Milestone::Provisioned;
+        self.record.boots = 0;
+        self.advance(Phase::Provisioned, sign);
+        self.provisioned();
+    }
+
+    fn await_boot(&mut self, limit: jiff::SignedDuration, message: &str) {
+        let since = self.waiting_since("Booting");
+        if self.now() < since + limit {
+            self.wait("Booting", message, limit);
+            return self.poll(Scope::Power, since);
+        }
+        if self.record.boots < pace::BOOT_TRIES {
+            return self.prepare_again("The server did not use the boot override; trying again from a cold start.");
+        }
+        let message = format!(
+            "The server was started {} times to boot from the virtual CD and did not use the boot override. Check the BMC's firmware and the server's boot settings; it is tried again later.",
+            self.record.boots
+        );
+        let at = self.now();
+        self.fail(Origin::Act, Failure::new(Kind::BootIgnored, message), at);
+        self.held_back();
+    }
+
+    fn prepare_again(&mut self, message: &str) {
+        self.record.anchor.milestone = Milestone::Armed;
+        self.record.doing = None;
+        self.event(true, "BootIgnored", message);
+        self.advance(Phase::Preparing, message);
+        self.prepare();
+    }
+
+    fn provisioned(&mut self) {
+        if self.goal.provision_adopted && self.record.anchor.adopted {
+            self.record.anchor.adopted = false;
+            self.record.anchor.deployment = None;
+            self.record.anchor.milestone = Milestone::None;
+            self.advance(Phase::Preparing, "To be provisioned, as the owner asked.");
+            return self.prepare();
+        }
+        if !self.claim_holds() {
+            return;
+        }
+        let ordered = self.goal.order.as_ref().map(|order| order.deployment.as_str());
+        if self.record.anchor.adopted {
+            self.note(NoteKind::Adopted, ADOPTED);
+        } else if ordered != self.record.anchor.deployment.as_deref() {
+            self.note(
+                NoteKind::OrderChanged,
+                "spec.bootIsoSource was changed after the host had been provisioned. Nothing is done about it: only a new claim provisions again.",
+            );
+        }
+        if !self.inspect_again() && self.keep_power() && !self.held_back() {
+            self.rest();
+        }
+    }
+
+    fn deprovision(&mut self) {
+        if self.held_back() || !self.is_tidy(true) {
+            return;
+        }
+        self.record.anchor.release();
+        self.record.boots = 0;
+        self.advance(Phase::Available, "Switched off and cleaned up; the host can be claimed.");
+        self.available();
+    }
+
+    /// Whether the server is off and has neither media nor override of ours; if not, does what brings it there.
+    fn is_tidy(&mut self, media: bool) -> bool {
+        let scope = if media { Scope::Boot } else { Scope::Power };
+        let Some(seen) = self.seen(scope) else {
+            self.look(scope, "CleaningUp", "Looking at what is left to clean up.");
+            return false;
+        };
+        if !self.bring_off(seen, Manner::Hard, scope) {
+            return false;
+        }
+        let occupied = seen.media.iter().flatten().any(Media::is_occupied);
+        let armed = seen.boot.as_ref().is_some_and(|boot| !boot.is_clear());
+        if !media || (!occupied && !armed) {
+            self.settle();
+            return true;
+        }
+        match self.doing(Deed::CleanUp).map(|doing| doing.since) {
+            Some(since) if self.now() < since + pace::PREPARE_LIMIT => {
+                self.wait_until(
+                    "CleaningUp",
+                    "Waiting for the BMC to show empty drives and no boot override.",
+                    since + pace::PREPARE_LIMIT,
+                );
+                self.poll(scope, since);
+            }
+            Some(_) => {
+                let what =
+                    if occupied { "the image is still in the drive" } else { "the boot override is still armed" };
+                let message = format!("The BMC took the order to clean up, but {what}. It is tried again.");
+                let at = self.now();
+                self.fail(Origin::Act, Failure::new(Kind::NotApplied, message), at);
+                self.held_back();
+            }
+            None => {
+                let mut acts = Vec::new();
+                if occupied {
+                    acts.push(Act::EjectMedia);
+                }
+                if armed {
+                    acts.push(Act::ClearBoot);
+                }
+                self.act(Deed::CleanUp, acts, scope);
+                self.wait("CleaningUp", "Ejecting media and clearing the boot override.", pace::PREPARE_LIMIT);
+            }
+        }
+        false
+    }
+
+    /// Parts with the host: leaves the server as tidy as we found it, within bounds.
+    pub(super) fn farewell(&mut self) {
+        if self.record.phase != Phase::Deleting {
+            self.record.left = Some(self.record.phase);
+            self.record.doing = None;
+            self.advance(Phase::Deleting, "To be forgotten.");
+        }
+        if let Some(claim) = &self.goal.claim {
+            let message = format!(
+                "Waiting for {} to let go of the host. Remove spec.consumerRef, or annotate the host with beskar7.io/force-delete=true to forget it as it is.",
+                claim.consumer
+            );
+            self.rest();
+            return self.wait_for_others("WaitingForConsumerRelease", &message);
+        }
+        match self.claim_verdict() {
+            Verdict::Unclear => return,
+            // Found out once, remembered for good.
+            Verdict::Released => self.record.anchor.claim = None,
+            Verdict::Same => {}
+        }
+        let anchor = &self.record.anchor;
+        let deployed = anchor.milestone != Milestone::None && !anchor.adopted;
+        if !deployed && !anchor.powered_on {
+            self.finished = true;
+            return;
+        }
+        if let Some(fault) = &self.record.fault
+            && (fault.count >= pace::FAREWELL_TRIES || self.now() >= self.record.since + pace::FAREWELL_LIMIT)
+        {
+            let message = format!("Forgotten although the server could not be cleaned up: {}", fault.failure.message);
+            self.event(true, "LeftAsItIs", &message);
+            self.finished = true;
+            return;
+        }
+        if self.held_back() {
+            let limit = self.record.since + pace::FAREWELL_LIMIT;
+            self.again = self.again.map(|again| again.min(limit));
+            return;
+        }
+        if deployed {
+            self.record.anchor.milestone = Milestone::Releasing;
+        }
+        if self.is_tidy(deployed) {
+            self.record.anchor.release();
+            self.finished = true;
+        }
+    }
+}
+
+/// What a look says about a boot that was ordered.
+enum Evidence {
+    /// The image was booted, as far as this BMC can tell.
+    Booted(&'static str),
+    /// Something else was booted, by the look of it.
+    Contrary,
+}
+
+/// `None` as long as it is too early to say.
+fn evidence(seen: &Seen) -> Option<Evidence> {
+    if !matches!(seen.power, PowerState::On | PowerState::Paused) {
+        return None;
+    }
+    match &seen.boot {
+        None if matches!(seen.progress, BootProgress::NotStarted | BootProgress::InPost) => None,
+        None => Some(Evidence::Booted("The server is on; its BMC does not tell more.")),
+        Some(boot) if boot.is_clear() => Some(Evidence::Booted("The server is on and has used the boot override.")),
+        // A BMC that answers "once" with "continuous" will never show it as used.
+        Some(boot) if boot.persistence == Persistence::Continuous => {
+            Some(Evidence::Booted("The server is on; its BMC keeps the boot override and does not tell more."))
+        }
+        Some(_) if seen.progress == BootProgress::OsStarted => Some(Evidence::Contrary),
+        Some(_) => None,
+    }
+}
+
+fn shows_image(seen: &Seen, url: &str) -> bool {
+    seen.media
+        .iter()
+        .flatten()
+        .any(|media| media.inserted && media.image.as_deref().is_none_or(|image| image.is_empty() || image == url))
+}
+
+fn boots_from_cd(seen: &Seen) -> bool {
+    seen.boot.as_ref().is_none_or(|boot| {
+        boot.persistence != Persistence::Disabled
+            && matches!(boot.target, BootTarget::Cd | BootTarget::Usb | BootTarget::Other(_))
+    })
+}
+
+fn not_prepared(seen: &Seen, url: &str) -> String {
+    if !shows_image(seen, url) {
+        return format!(
+            "The BMC took the image {url}, but does not show it in a drive. Check that the BMC can reach the URL."
+        );
+    }
+    "The BMC took the boot override, but does not show it. It is tried again.".to_owned()
+}

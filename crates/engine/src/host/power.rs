@@ -1,0 +1,176 @@
+//! Bringing the power where it should be, and knowing when it will not go.
+
+use super::{
+    Ask, Deed, Origin, pace,
+    step::{Act, Scene},
+};
+use crate::{
+    failure::{Failure, Kind},
+    server::{PowerState, Scope, Seen},
+};
+
+/// How to take the power away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Ask the operating system first, cut the power when it does not listen.
+    Soft,
+    /// Cut it.
+    Hard,
+}
+
+impl Scene<'_> {
+    /// Whether the server is off; if not, does what brings it there. `scope` is how deep to look afterwards.
+    pub(super) fn bring_off(&mut self, seen: &Seen, manner: Manner, scope: Scope) -> bool {
+        if seen.power == PowerState::Off {
+            return true;
+        }
+        if self.in_transit(seen, scope, "PoweringOff", "Waiting for the server to power off.") {
+            return false;
+        }
+        let now = self.now();
+        let asked = self.doing(Deed::ShutDown).map(|doing| doing.since);
+        let cut = self.doing(Deed::PowerOff).map(|doing| (doing.since, doing.first));
+        match (asked, cut) {
+            (Some(since), _) if now < since + pace::SOFT_LIMIT => {
+                self.wait_until(
+                    "ShuttingDown",
+                    "Waiting for the operating system to shut down.",
+                    since + pace::SOFT_LIMIT,
+                );
+                self.poll(scope, since);
+            }
+            (_, Some((since, first))) if now < since + pace::POWER_AGAIN => {
+                self.wait_until("PoweringOff", "Waiting for the server to power off.", first + pace::POWER_LIMIT);
+                self.poll(scope, since);
+            }
+            (_, Some((_, first))) if now >= first + pace::POWER_LIMIT => {
+                self.power_is_stuck("off", seen.power);
+            }
+            _ if !self.permitted(Ask::Disrupt) => {}
+            (None, None) if manner == Manner::Soft => {
+                self.act(Deed::ShutDown, vec![Act::ShutDown], scope);
+                self.wait("ShuttingDown", "Waiting for the operating system to shut down.", pace::SOFT_LIMIT);
+            }
+            _ => {
+                self.act(Deed::PowerOff, vec![Act::PowerOff], scope);
+                self.wait("PoweringOff", "Waiting for the server to power off.", pace::POWER_LIMIT);
+            }
+        }
+        false
+    }
+
+    /// Whether the server is on; if not, does what brings it there.
+    pub(super) fn bring_on(&mut self, seen: &Seen, scope: Scope) -> bool {
+        if matches!(seen.power, PowerState::On | PowerState::Paused) {
+            return true;
+        }
+        if self.in_transit(seen, scope, "PoweringOn", "Waiting for the server to power on.") {
+            return false;
+        }
+        let now = self.now();
+        match self.doing(Deed::PowerOn).map(|doing| (doing.since, doing.first)) {
+            Some((since, first)) if now < since + pace::POWER_AGAIN => {
+                self.wait_until("PoweringOn", "Waiting for the server to power on.", first + pace::POWER_LIMIT);
+                self.poll(scope, since);
+            }
+            Some((_, first)) if now >= first + pace::POWER_LIMIT => self.power_is_stuck("on", seen.power),
+            _ => {
+                self.act(Deed::PowerOn, vec![Act::PowerOn], scope);
+                self.wait("PoweringOn", "Waiting for the server to power on.", pace::POWER_LIMIT);
+            }
+        }
+        false
+    }
+
+    /// A server on its way is given a minute to arrive before it is asked again.
+    fn in_transit(&mut self, seen: &Seen, scope: Scope, reason: &'static str, message: &str) -> bool {
+        if !matches!(seen.power, PowerState::PoweringOn | PowerState::PoweringOff | PowerState::Unknown) {
+            return false;
+        }
+        let since = self.waiting_since(reason);
+        if self.now() >= since + pace::POWER_AGAIN {
+            return false;
+        }
+        self.wait(reason, message, pace::POWER_LIMIT);
+        self.poll(scope, since);
+        true
+    }
+
+    fn power_is_stuck(&mut self, wanted: &str, power: PowerState) {
+        let message = format!(
+            "The BMC took the order to power {wanted}, but after {} minutes it still reports {}. Check the server and its BMC.",
+            pace::POWER_LIMIT.as_mins(),
+            power.as_str()
+        );
+        let at = self.now();
+        self.fail(Origin::Act, Failure::new(Kind::PowerStuck, message), at);
+        self.held_back();
+    }
+
+    /// Follows the owner's power policy and restart requests. Answers whether there is nothing left to do.
+    pub(super) fn keep_power(&mut self) -> bool {
+        let Some(glance) = self.glance() else { return true };
+        let restart = self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
+        let wrong = match self.goal.online {
+            Some(true) => glance.power != PowerState::On,
+            Some(false) => glance.power != PowerState::Off,
+            None => false,
+        };
+        if !restart && !wrong {
+            self.settle();
+            return true;
+        }
+        if self.held_back() {
+            return false;
+        }
+        let Some(seen) = self.seen(Scope::Power) else {
+            self.look(Scope::Power, "LookingAtPower", "Looking at the server before changing its power.");
+            return false;
+        };
+        if restart {
+            self.restart(seen);
+        } else if self.goal.online == Some(true) {
+            if seen.power == PowerState::Off {
+                self.record.anchor.powered_on = true;
+            }
+            self.bring_on(seen, Scope::Power);
+        } else {
+            self.bring_off(seen, Manner::Soft, Scope::Power);
+        }
+        false
+    }
+
+    /// Carries out a restart request, once: the request is stored as done together with the act.
+    fn restart(&mut self, seen: &Seen) {
+        match seen.power {
+            PowerState::On | PowerState::Paused => {
+                if !self.permitted(Ask::Disrupt) {
+                    return;
+                }
+                self.record.rebooted.clone_from(&self.goal.reboot);
+                self.act(Deed::Restart, vec![Act::Restart], Scope::Power);
+                self.wait("Restarting", "Restarting the server, as requested.", pace::POWER_LIMIT);
+                self.event(false, "Restarting", "Restarting the server, as requested.");
+            }
+            PowerState::Off if self.goal.online != Some(false) => {
+                self.record.rebooted.clone_from(&self.goal.reboot);
+                self.record.anchor.powered_on = true;
+                self.act(Deed::PowerOn, vec![Act::PowerOn], Scope::Power);
+                self.wait("PoweringOn", "Powering the server on, as a restart was requested.", pace::POWER_LIMIT);
+            }
+            PowerState::Off => {
+                self.record.rebooted.clone_from(&self.goal.reboot);
+                self.event(
+                    true,
+                    "RestartSkipped",
+                    "The server is off and should stay off (online: false), so it was not restarted.",
+                );
+            }
+            _ => {
+                let since = self.waiting_since("PoweringOn");
+                self.wait("PoweringOn", "Waiting for the power to settle before the restart.", pace::POWER_LIMIT);
+                self.poll(Scope::Power, since);
+            }
+        }
+    }
+}

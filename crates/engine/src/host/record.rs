@@ -1,0 +1,241 @@
+//! What we have done and must remember. It lives in the status; when that is lost, it is rebuilt from the anchor.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Anchor, Milestone};
+use crate::{failure::Failure, server::PowerState};
+
+/// The engine's memory of one host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// Where the host is on its way.
+    pub phase: Phase,
+    /// Since when.
+    pub since: Timestamp,
+    /// The road that it left to be parked or detached, to go back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Phase>,
+    /// A copy of the anchor, in case somebody removes the annotation.
+    #[serde(default)]
+    pub anchor: Anchor,
+    /// Which server was registered: address and system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Whether the inventory of that server was taken.
+    #[serde(default)]
+    pub inspected: bool,
+    /// Number of the last act.
+    #[serde(default)]
+    pub acted: u64,
+    /// The last act.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<Doing>,
+    /// How often the server was started for the present deployment.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub boots: u32,
+    /// The last power state that was seen.
+    #[serde(default)]
+    pub power: PowerState,
+    /// What we wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
+    /// What is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+    /// The last restart request that was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebooted: Option<String>,
+    /// The last inventory request that was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inspection: Option<String>,
+    /// What happened, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Moment>,
+}
+
+impl Record {
+    /// How much of the past is kept.
+    pub const TIMELINE_LIMIT: usize = 20;
+
+    /// The memory of a host of which we know no more than its anchor.
+    pub(super) fn from_anchor(anchor: Anchor, now: Timestamp) -> Self {
+        let phase = match anchor.milestone {
+            Milestone::None if anchor.claim.is_some() => Phase::Preparing,
+            Milestone::None => Phase::Registering,
+            Milestone::Armed => Phase::Preparing,
+            Milestone::Written => Phase::Provisioning,
+            Milestone::Provisioned => Phase::Provisioned,
+            Milestone::Releasing => Phase::Deprovisioning,
+        };
+        Self {
+            phase,
+            since: now,
+            left: None,
+            anchor,
+            target: None,
+            inspected: false,
+            acted: 0,
+            doing: None,
+            boots: 0,
+            power: PowerState::Unknown,
+            wait: None,
+            fault: None,
+            rebooted: None,
+            inspection: None,
+            timeline: Vec::new(),
+        }
+    }
+
+    pub(super) fn note(&mut self, at: Timestamp, message: impl Into<String>) {
+        self.timeline.push(Moment { at, phase: self.phase, message: message.into() });
+        let surplus = self.timeline.len().saturating_sub(Self::TIMELINE_LIMIT);
+        self.timeline.drain(..surplus);
+    }
+}
+
+/// Where a host is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Phase {
+    /// We make contact.
+    Registering,
+    /// We take its inventory.
+    Inspecting,
+    /// Ready to be claimed.
+    Available,
+    /// Claimed; being made ready for its order, or waiting for one.
+    Preparing,
+    /// The ordered system is starting.
+    Provisioning,
+    /// The ordered system runs.
+    Provisioned,
+    /// Released; being cleaned up.
+    Deprovisioning,
+    /// Under maintenance.
+    Parked,
+    /// Not ours for now.
+    Detached,
+    /// About to be forgotten.
+    Deleting,
+}
+
+impl Phase {
+    /// Every phase, in the order of a life.
+    pub const ALL: [Self; 10] = [
+        Self::Registering,
+        Self::Inspecting,
+        Self::Available,
+        Self::Preparing,
+        Self::Provisioning,
+        Self::Provisioned,
+        Self::Deprovisioning,
+        Self::Parked,
+        Self::Detached,
+        Self::Deleting,
+    ];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Registering => "Registering",
+            Self::Inspecting => "Inspecting",
+            Self::Available => "Available",
+            Self::Preparing => "Preparing",
+            Self::Provisioning => "Provisioning",
+            Self::Provisioned => "Provisioned",
+            Self::Deprovisioning => "Deprovisioning",
+            Self::Parked => "Parked",
+            Self::Detached => "Detached",
+            Self::Deleting => "Deleting",
+        }
+    }
+}
+
+/// An act that was decided. It may or may not have been performed: only a look can tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doing {
+    /// What.
+    pub what: Deed,
+    /// When it was decided.
+    pub since: Timestamp,
+    /// When the first of several tries at the same thing was decided.
+    pub first: Timestamp,
+}
+
+/// What an act is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Deed {
+    /// Give it power.
+    PowerOn,
+    /// Ask its operating system to shut down.
+    ShutDown,
+    /// Cut its power.
+    PowerOff,
+    /// Restart it.
+    Restart,
+    /// Insert the image and arm the boot override.
+    PrepareBoot,
+    /// Eject media and clear the boot override.
+    CleanUp,
+}
+
+/// What we wait for. Every wait ends: by what is waited for, or at its deadline by a fault or a reminder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// CamelCase reason.
+    pub reason: String,
+    /// The sentence for the user.
+    pub message: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when at most.
+    pub deadline: Timestamp,
+}
+
+/// What is wrong. Not a phase: it lies over the phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fault {
+    /// What failed.
+    pub failure: Failure,
+    /// In looking or in acting.
+    pub origin: Origin,
+    /// How often in a row.
+    pub count: u32,
+    /// Since when.
+    pub since: Timestamp,
+    /// The last time.
+    pub last: Timestamp,
+    /// The next try.
+    pub next_try: Timestamp,
+    /// The inputs it failed with; with others we try at once.
+    pub inputs: String,
+}
+
+/// In what a fault arose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// In looking: the next good look ends it.
+    Look,
+    /// In acting: reaching what the act was for ends it.
+    Act,
+    /// In what the object says: only a change there ends it.
+    Object,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// When.
+    pub at: Timestamp,
+    /// In which phase, or to which.
+    pub phase: Phase,
+    /// What.
+    pub message: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}

@@ -1,0 +1,86 @@
+//! What was just seen.
+
+use jiff::Timestamp;
+
+use crate::{failure::Failure, server::Seen};
+
+/// Everything that a step may look at, besides what is wanted and remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sight {
+    /// The time.
+    pub now: Timestamp,
+    /// Fingerprint of how we would speak to the BMC now: address, system, version of the Secrets, trust.
+    pub inputs: String,
+    /// The part of `inputs` that tells which server this is: address and system.
+    pub target: String,
+    /// The last look at the server.
+    pub bmc: Option<BmcSight>,
+    /// Where the recorded consumer is. Only looked up when a step inquires.
+    pub consumer: Whereabouts,
+    /// Another host object that names the same server and was there first.
+    pub rival: Option<String>,
+    /// What the fleet brake allows.
+    pub granted: Vec<Ask>,
+    /// What the fleet brake said when it did not.
+    pub held: Option<Held>,
+    /// Spreads hosts in time: anything, but always the same for one host.
+    pub spread: u8,
+}
+
+/// One look at the server, and how the acts before it went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BmcSight {
+    /// When the look ended.
+    pub at: Timestamp,
+    /// Number of the last act that was performed (or given up) before the look began.
+    pub after: u64,
+    /// The inputs that were used.
+    pub inputs: String,
+    /// How the act of number `after` went, if it was performed just before.
+    pub act: Option<Outcome>,
+    /// What was seen.
+    pub seen: Result<Seen, Failure>,
+}
+
+/// How an act went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its number.
+    pub number: u64,
+    /// Whether the BMC took it.
+    pub result: Result<(), Failure>,
+}
+
+/// Where a consumer is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Whereabouts {
+    /// Nobody has looked.
+    #[default]
+    NotLookedUp,
+    /// It exists.
+    Alive,
+    /// It is being deleted.
+    Leaving,
+    /// It does not exist.
+    Gone,
+    /// We could not find out, for this reason.
+    Unknown(String),
+}
+
+/// A permission that the fleet brake gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ask {
+    /// Take the power from a server that runs, or reset it.
+    Disrupt,
+    /// Begin a deployment.
+    Deploy,
+}
+
+/// The fleet brake's "not now".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The sentence for the user.
+    pub message: String,
+    /// When to ask again.
+    pub until: Timestamp,
+}

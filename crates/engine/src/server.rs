@@ -1,0 +1,179 @@
+//! A server as its BMC shows it: power, boot, media. The words are Redfish's, the meaning is ours.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether the server has power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum PowerState {
+    /// Running, or at least powered.
+    On,
+    /// Standby power only.
+    Off,
+    /// On its way to `On`.
+    PoweringOn,
+    /// On its way to `Off`.
+    PoweringOff,
+    /// Paused by its BMC.
+    Paused,
+    /// The BMC did not say, or said something unknown.
+    #[default]
+    Unknown,
+}
+
+impl PowerState {
+    /// Redfish's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::On => "On",
+            Self::Off => "Off",
+            Self::PoweringOn => "PoweringOn",
+            Self::PoweringOff => "PoweringOff",
+            Self::Paused => "Paused",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// What to boot from, when the boot order is overridden.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BootTarget {
+    /// No override.
+    None,
+    /// Network, by PXE.
+    Pxe,
+    /// A CD: here, always the virtual one.
+    Cd,
+    /// The disk.
+    Hdd,
+    /// A USB device.
+    Usb,
+    /// UEFI HTTP boot; the URI comes from here or from DHCP.
+    UefiHttp,
+    /// The firmware's set-up screen.
+    BiosSetup,
+    /// Anything else, in the BMC's own word.
+    Other(String),
+}
+
+/// Which firmware boots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BootMode {
+    /// UEFI.
+    #[serde(rename = "UEFI")]
+    Uefi,
+    /// BIOS.
+    Legacy,
+}
+
+/// For how long an override holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Persistence {
+    /// Not at all.
+    Disabled,
+    /// For the next boot.
+    Once,
+    /// Until it is changed.
+    Continuous,
+}
+
+/// A boot override: as wished, or as read back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootOverride {
+    /// From where.
+    pub target: BootTarget,
+    /// For how long.
+    pub persistence: Persistence,
+    /// By which firmware; `None` leaves it as it is, or was not shown.
+    pub mode: Option<BootMode>,
+    /// The URI for [`BootTarget::UefiHttp`].
+    pub http_uri: Option<String>,
+}
+
+impl BootOverride {
+    /// Boot from the virtual CD at the next start, and only then.
+    pub fn cd_once(mode: Option<BootMode>) -> Self {
+        Self { target: BootTarget::Cd, persistence: Persistence::Once, mode, http_uri: None }
+    }
+
+    /// Whether the next boot follows the ordinary boot order (or the disk, where a BMC cannot say "none").
+    pub fn is_clear(&self) -> bool {
+        self.persistence == Persistence::Disabled || matches!(self.target, BootTarget::None | BootTarget::Hdd)
+    }
+}
+
+/// How far the server has come in booting, as far as the BMC tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum BootProgress {
+    /// This BMC does not tell.
+    #[default]
+    Untold,
+    /// Powered off, or no boot has begun.
+    NotStarted,
+    /// The firmware's self test is running.
+    InPost,
+    /// The firmware has handed over to a boot loader, or is about to.
+    PostFinished,
+    /// The operating system is loading or running.
+    OsStarted,
+}
+
+/// A virtual CD drive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// The BMC's name for the drive.
+    pub slot: String,
+    /// The image in it.
+    pub image: Option<String>,
+    /// Whether the server sees it.
+    pub inserted: bool,
+}
+
+impl Media {
+    /// Whether something must be ejected before the drive is empty.
+    pub fn is_occupied(&self) -> bool {
+        self.inserted || self.image.as_deref().is_some_and(|image| !image.is_empty())
+    }
+}
+
+/// How well the server is, in Redfish's words.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Health {
+    /// `OK`, `Warning` or `Critical`: of the system itself.
+    pub health: Option<String>,
+    /// The same, of the system and all its parts.
+    pub rollup: Option<String>,
+    /// `Enabled`, `StandbyOffline`, …
+    pub state: Option<String>,
+}
+
+/// How deep to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Scope {
+    /// One read: power, health, boot override, boot progress.
+    Power,
+    /// The same and the virtual CD drives.
+    Boot,
+    /// The same and what the server is made of.
+    Inventory,
+}
+
+/// What one look at a server showed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// Power.
+    pub power: PowerState,
+    /// Health.
+    pub health: Health,
+    /// The boot override; `None` where the BMC shows none.
+    pub boot: Option<BootOverride>,
+    /// How far a boot has come.
+    pub progress: BootProgress,
+    /// Virtual CD drives; `None` when this look did not include them.
+    pub media: Option<Vec<Media>>,
+    /// What the server is made of; `None` when this look did not include it.
+    pub hardware: Option<Box<crate::hardware::Hardware>>,
+    /// SMBIOS UUID of the system that answered, lower case: tells one server from another behind the same address.
+    pub uuid: Option<String>,
+    /// SHA-256 of the certificate that the BMC showed, in lower-case hex; `None` over plain HTTP.
+    pub certificate: Option<String>,
+}
