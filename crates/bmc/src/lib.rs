@@ -1,1 +1,65 @@
-//! bmc
+//! Speaks to baseboard management controllers: a thin, lenient Redfish client over a [`Transport`].
+//!
+//! The way of a request: [`RedfishSystem`] (what a server can be asked) → [`Client`] (manners: session, retries, breaker) →
+//! [`Transport`] (bytes). What differs between vendors is data in [`quirks`], never a branch in the flow.
+
+use engine::server::{BootOverride, Scope, Seen};
+use futures::future::BoxFuture;
+
+pub mod address;
+mod client;
+mod credentials;
+mod error;
+mod error_body;
+mod observer;
+mod power;
+pub mod quirks;
+mod resource;
+mod system;
+mod tls;
+mod transport;
+
+pub use address::Address;
+pub use client::{Client, Endpoint, Options};
+pub use credentials::Credentials;
+pub use error::{Error, Refusal};
+pub use error_body::Problem;
+pub use observer::Observer;
+pub use power::ResetType;
+pub use quirks::Family;
+pub use system::{RedfishSystem, SystemChoice};
+pub use tls::{Fingerprint, Trust};
+pub use transport::{Https, InProcess, Transport, TransportError};
+
+/// How roughly to treat a running operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Manner {
+    /// At once, without asking the operating system.
+    Hard,
+    /// By asking the operating system, which may take its time or not react at all.
+    Soft,
+}
+
+/// One server, through its BMC.
+///
+/// Acts are idempotent and do not wait for their effect: whoever acts looks again, and escalates. Every call is bounded in time.
+pub trait Bmc: Send + Sync {
+    /// Looks at the server.
+    fn look(&self, scope: Scope) -> BoxFuture<'_, Result<Seen, Error>>;
+    /// Powers it on; nothing happens when it is on already.
+    fn power_on(&self) -> BoxFuture<'_, Result<(), Error>>;
+    /// Powers it off; nothing happens when it is off already.
+    fn power_off(&self, manner: Manner) -> BoxFuture<'_, Result<(), Error>>;
+    /// Restarts it; powers it on when it is off.
+    fn restart(&self, manner: Manner) -> BoxFuture<'_, Result<(), Error>>;
+    /// Puts an image into the virtual CD drive; whatever was in there is ejected first.
+    fn insert_media<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+    /// Empties all virtual CD drives.
+    fn eject_media(&self) -> BoxFuture<'_, Result<(), Error>>;
+    /// Overrides the boot order.
+    fn set_boot<'a>(&'a self, wish: &'a BootOverride) -> BoxFuture<'a, Result<(), Error>>;
+    /// Ends an override of the boot order; where a BMC cannot do that, the disk is chosen.
+    fn clear_boot(&self) -> BoxFuture<'_, Result<(), Error>>;
+    /// Restarts the BMC itself.
+    fn reset_bmc(&self) -> BoxFuture<'_, Result<(), Error>>;
+}

@@ -1,0 +1,272 @@
+//! What can go wrong with a BMC, told so that a user knows which BMC, what happened and what to do.
+
+use engine::failure::{Failure, Kind};
+
+use crate::error_body::Problem;
+use crate::tls::Fingerprint;
+
+/// A failed request or operation. Never contains credentials or tokens.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The address makes no sense.
+    #[error("BMC address {address:?} cannot be used: {why}")]
+    AddressInvalid {
+        /// As it was written, without user name and password.
+        address: String,
+        /// What to write instead.
+        why: String,
+    },
+    /// The address names a protocol that is not spoken yet.
+    #[error("BMC address {address:?}: {scheme}:// is not supported yet; give the address of a Redfish service (https://…)")]
+    ProtocolUnsupported {
+        /// As it was written, without user name and password.
+        address: String,
+        /// `ipmi`, `libvirt`, …
+        scheme: String,
+    },
+    /// The CA bundle or pin that was given is no good.
+    #[error("the trust settings for the BMC cannot be used: {why}")]
+    TrustInvalid {
+        /// What is wrong with them.
+        why: String,
+    },
+    /// Nothing answered.
+    #[error("{url} cannot be reached: {why}")]
+    Unreachable {
+        /// The BMC.
+        url: String,
+        /// How it failed.
+        why: String,
+    },
+    /// Something answered that is not Redfish.
+    #[error("{url} does not speak Redfish: {why}")]
+    NotRedfish {
+        /// The BMC.
+        url: String,
+        /// What it said instead.
+        why: String,
+    },
+    /// The certificate is not trusted.
+    #[error(
+        "the certificate of {url} is not trusted: {why}. Give a CA bundle, or, if this really is your BMC, pin the certificate: \
+         certificateFingerprint: {fingerprint}"
+    )]
+    CertificateUntrusted {
+        /// The BMC.
+        url: String,
+        /// Expired, unknown issuer, wrong name, …
+        why: String,
+        /// Of the certificate that was shown.
+        fingerprint: Fingerprint,
+    },
+    /// The certificate is not the pinned one.
+    #[error(
+        "the certificate of {url} has changed: pinned is {pinned}, it now shows {seen}. If the certificate was replaced on purpose, \
+         pin the new one (certificateFingerprint: {seen}); if not, someone may be between you and the BMC"
+    )]
+    CertificateChanged {
+        /// The BMC.
+        url: String,
+        /// What was expected.
+        pinned: Fingerprint,
+        /// What was shown.
+        seen: Fingerprint,
+    },
+    /// User name or password is wrong.
+    #[error(
+        "{url} refused the user name and password{said}. They were tried once and will not be tried again until the Secret \
+         changes, so that the account is not locked"
+    )]
+    AuthenticationFailed {
+        /// The BMC.
+        url: String,
+        /// `: ` and what it said, or nothing.
+        said: String,
+    },
+    /// The password must be changed first.
+    #[error("{url} wants the password to be changed before it does anything else; log in to it, set a new password and update the Secret")]
+    PasswordChangeRequired {
+        /// The BMC.
+        url: String,
+    },
+    /// The BMC has no session left.
+    #[error("{url} has no free session{said}. It will be tried again; close unused sessions of the BMC if this lasts")]
+    SessionLimit {
+        /// The BMC.
+        url: String,
+        /// `: ` and what it said, or nothing.
+        said: String,
+    },
+    /// The circuit breaker is open.
+    #[error("{url} has failed {failures} times in a row and is left alone for {retry_in_seconds} s more; last: {last}")]
+    BreakerOpen {
+        /// The BMC.
+        url: String,
+        /// How often.
+        failures: u32,
+        /// Until the next try.
+        retry_in_seconds: u64,
+        /// The last failure.
+        last: String,
+    },
+    /// No such system.
+    #[error("{url} has no system {wanted:?}; it has {offered}")]
+    SystemNotFound {
+        /// The BMC.
+        url: String,
+        /// The id, URI or UUID that was asked for.
+        wanted: String,
+        /// What there is.
+        offered: String,
+    },
+    /// Several systems.
+    #[error("{url} has several systems, choose one by its id or UUID: {offered}")]
+    SystemAmbiguous {
+        /// The BMC.
+        url: String,
+        /// What there is.
+        offered: String,
+    },
+    /// The BMC answered with an error status.
+    #[error(transparent)]
+    Refused(#[from] Box<Refusal>),
+    /// The BMC lacks a function.
+    #[error("{url} cannot {what}")]
+    Unsupported {
+        /// The BMC.
+        url: String,
+        /// What it cannot do, and what to do instead.
+        what: String,
+    },
+    /// The BMC did not take the image.
+    #[error("{url} did not take the image {image}: {said}")]
+    MediaRefused {
+        /// The BMC.
+        url: String,
+        /// Which one, without user name, password and ticket.
+        image: String,
+        /// The BMC's reason, and what may help.
+        said: String,
+    },
+    /// A task ended badly.
+    #[error("{url} could not finish {task}: {said}")]
+    TaskFailed {
+        /// The BMC.
+        url: String,
+        /// Its URI.
+        task: String,
+        /// Its messages.
+        said: String,
+    },
+    /// The answer makes no sense.
+    #[error("{url} answered something that makes no sense: {why}")]
+    BadAnswer {
+        /// The BMC and path.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The operation took too long.
+    #[error("{url} did not finish {operation} within {seconds} s; last: {last}")]
+    TooSlow {
+        /// The BMC.
+        url: String,
+        /// What was tried.
+        operation: &'static str,
+        /// For how long.
+        seconds: u64,
+        /// The last thing that went wrong on the way.
+        last: String,
+        /// Its kind.
+        kind: Kind,
+    },
+    /// The client was closed.
+    #[error("the connection to {url} was closed by its owner")]
+    Closed {
+        /// The BMC.
+        url: String,
+    },
+}
+
+/// An answer with an error status, and what the BMC said with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{method} {url} was answered with {status}: {problem}")]
+pub struct Refusal {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// What was asked.
+    pub url: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What the BMC said.
+    pub problem: Problem,
+}
+
+impl Error {
+    /// Why it failed, in the words of the engine.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::AddressInvalid { .. } => Kind::AddressInvalid,
+            Self::ProtocolUnsupported { .. } => Kind::ProtocolUnsupported,
+            Self::TrustInvalid { .. } => Kind::TrustInvalid,
+            Self::Unreachable { .. } => Kind::Unreachable,
+            Self::NotRedfish { .. } => Kind::NotRedfish,
+            Self::CertificateUntrusted { .. } => Kind::CertificateUntrusted,
+            Self::CertificateChanged { .. } => Kind::CertificateChanged,
+            Self::AuthenticationFailed { .. } => Kind::AuthenticationFailed,
+            Self::PasswordChangeRequired { .. } => Kind::PasswordChangeRequired,
+            Self::SessionLimit { .. } => Kind::SessionLimit,
+            Self::BreakerOpen { .. } => Kind::BreakerOpen,
+            Self::SystemNotFound { .. } => Kind::SystemNotFound,
+            Self::SystemAmbiguous { .. } => Kind::SystemAmbiguous,
+            Self::Refused(refusal) => refusal.kind(),
+            Self::Unsupported { .. } => Kind::Unsupported,
+            Self::MediaRefused { .. } => Kind::MediaRefused,
+            Self::TaskFailed { .. } => Kind::TaskFailed,
+            Self::BadAnswer { .. } => Kind::BadAnswer,
+            Self::TooSlow { kind, .. } => *kind,
+            Self::Closed { .. } => Kind::Internal,
+        }
+    }
+
+    /// The refusal, when the BMC answered with an error status.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+}
+
+impl Refusal {
+    /// Why, as far as status and messages tell.
+    pub fn kind(&self) -> Kind {
+        if self.problem.is_session_limit() {
+            return Kind::SessionLimit;
+        }
+        match self.status {
+            408 | 429 | 502 | 503 | 504 => Kind::Busy,
+            404 | 405 | 501 => Kind::Unsupported,
+            500..=599 => Kind::BadAnswer,
+            _ if self.problem.is_not_ready() => Kind::Busy,
+            _ => Kind::Refused,
+        }
+    }
+
+    /// Whether the server's fault, not the request's.
+    pub(crate) fn is_server_failure(&self) -> bool {
+        self.status >= 500 && self.status != 501
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::new(error.kind(), error.to_string())
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        Failure::new(error.kind(), error.to_string())
+    }
+}

@@ -1,0 +1,14 @@
+//! Who wants to know of every request: metrics.
+
+use http::Method;
+
+/// Is told of each exchange with a BMC, retries included.
+pub trait Observer: Send + Sync {
+    /// One request was sent. `outcome` is one of a small fixed set, fit for a metric label: `ok`, `unauthorized`, `refused`,
+    /// `failed`, `busy`, `unreachable`, `timeout`, `untrusted`, `garbled`.
+    fn request(&self, method: &Method, outcome: &'static str, status: Option<u16>);
+}
+
+impl Observer for () {
+    fn request(&self, _: &Method, _: &'static str, _: Option<u16>) {}
+}
