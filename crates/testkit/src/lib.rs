@@ -1,0 +1,31 @@
+//! Real parts for tests: a Kubernetes API server, Redfish services that we did not write, virtual machines.
+//!
+//! The programs come from `make setup`. Everything runs on loopback in a scratch directory and ends with the
+//! test process, however that ends. A part that does not start fails the test that asked for it, with the tail of
+//! its log.
+//!
+//! `BESKAR7_KEEP=1` leaves the scratch directory (certificates, logs, serial consoles) behind.
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "there is nobody to hand an error to: a broken test bed fails the test"
+)]
+
+mod cluster;
+mod depot;
+mod iso;
+mod parts;
+mod pki;
+mod process;
+mod scratch;
+mod sushy;
+mod vm;
+mod wait;
+
+pub use cluster::{Account, AuditWrite, Cluster, Kubectl};
+pub use depot::{Depot, Report};
+pub use iso::build_iso;
+pub use scratch::free_port;
+pub use sushy::{FakeSystem, Sushy};
+pub use vm::VmLab;
+pub use wait::{wait_for, wait_ok};

@@ -1,0 +1,82 @@
+//! One directory per test process, gone when the process is, and ports that nobody else asks for.
+
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+/// A directory for one part; removed when dropped, or at the latest when the process ends.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(purpose: &str) -> Self {
+        let prefix = format!("{purpose}-");
+        let dir = tempfile::Builder::new().prefix(&prefix).tempdir_in(root()).expect("a directory in the scratch root");
+        Scratch(dir.keep())
+    }
+}
+
+impl Deref for Scratch {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !keep() {
+            // What cannot be removed now, the janitor removes later.
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+fn keep() -> bool {
+    std::env::var_os("BESKAR7_KEEP").is_some()
+}
+
+fn root() -> &'static Path {
+    static ROOT: OnceLock<(PathBuf, Option<Child>)> = OnceLock::new();
+    let (root, _) = ROOT.get_or_init(|| {
+        let root = tempfile::Builder::new().prefix("beskar7-test-").tempdir().expect("a scratch directory").keep();
+        let janitor = (!keep()).then(|| janitor(&root));
+        (root, janitor)
+    });
+    root
+}
+
+/// Destructors do not run for statics, nor after SIGKILL, so somebody outside has to clean up: a shell that waits
+/// for its input to close, which the kernel does when this process ends. It has its own session because Ctrl-C
+/// reaches the whole process group, and tries twice because a dying server may still write.
+fn janitor(root: &Path) -> Child {
+    Command::new("setsid")
+        .args(["sh", "-c", r#"read -r _; rm -rf "$0" || { sleep 0.5; rm -rf "$0"; }"#])
+        .arg(root)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("setsid and sh start")
+}
+
+/// A port on loopback that was free just now and was not given out before.
+///
+/// It lies below the range from which the kernel takes ports for outgoing connections, so a server that is stopped
+/// for a while finds its port still free.
+pub fn free_port() -> u16 {
+    static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+    let mut given = GIVEN.lock().expect("nobody panics with the list of ports");
+    let given = given.get_or_insert_default();
+    for _ in 0..1000 {
+        let port = fastrand::u16(20_000..32_000);
+        if given.insert(port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port between 20000 and 32000")
+}
