@@ -1,0 +1,50 @@
+KUBECTL ?= kubectl
+BUILD_FLAGS ?=
+CRDS := config/crd/infrastructure.cluster.x-k8s.io_physicalhosts.yaml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run demo bench
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Build or install the parts that tests run against (once, about ten minutes)
+	@hack/setup all
+
+build: ## Build the release binary, target/release/beskar7
+	cargo build --release -p beskar7 $(BUILD_FLAGS)
+
+test: ## Run every check and every test
+	@hack/test
+
+lint: ## Check format and lints
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+fmt: ## Format the code
+	cargo fmt --all
+
+manifests: ## Generate the CRDs in config/crd
+	cargo run --quiet -p beskar7 -- crds >$(CRDS).new
+	mv $(CRDS).new $(CRDS)
+
+install: ## Install the CRDs into the current cluster
+	$(KUBECTL) apply --server-side -k config/crd
+
+uninstall: ## Remove the CRDs, and with them all resources, from the current cluster
+	$(KUBECTL) delete --ignore-not-found -k config/crd
+
+deploy: ## Install CRDs, roles and the operator into the current cluster
+	$(KUBECTL) apply --server-side -k config/default
+
+undeploy: ## Remove all of that
+	$(KUBECTL) delete --ignore-not-found -k config/default
+
+run: ## Run the operator here, against the current cluster
+	cargo run -p beskar7 -- run
+
+demo: ## Start a throw-away cluster with eight simulated servers, until Ctrl-C
+	@hack/demo
+
+bench: ## Run the benchmarks
+	cargo bench --workspace
