@@ -16,15 +16,24 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![physical_hosts()]
 }
 
-/// The same as YAML documents, ready for `kubectl apply` and for `config/crd`.
-#[expect(clippy::expect_used, reason = "plain data that does not depend on input; a test writes it")]
+/// The same as YAML documents, ready for `kubectl apply`.
 pub fn crds_yaml() -> String {
-    let mut yaml = HEADER.to_owned();
-    for crd in crds() {
-        yaml.push_str("---\n");
-        yaml.push_str(&serde_saphyr::to_string(&crd).expect("a CRD can be written as YAML"));
-    }
-    yaml
+    let documents: Vec<_> = crds().iter().map(yaml).collect();
+    format!("{HEADER}---\n{}", documents.join("---\n"))
+}
+
+/// The same as the files of `config/crd`: name and content.
+pub fn crd_files() -> Vec<(String, String)> {
+    let file = |crd: &CustomResourceDefinition| {
+        let name = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
+        (name, format!("{HEADER}---\n{}", yaml(crd)))
+    };
+    crds().iter().map(file).collect()
+}
+
+#[expect(clippy::expect_used, reason = "plain data that does not depend on input; tests write all of it")]
+fn yaml(crd: &CustomResourceDefinition) -> String {
+    serde_saphyr::to_string(crd).expect("a CRD can be written as YAML")
 }
 
 /// What `kubectl get ph` shows: one line that tells whether a server needs somebody, and with `-o wide` what it is and
@@ -97,12 +106,13 @@ fn physical_hosts() -> CustomResourceDefinition {
 /// Makes a generated schema say what Go's generator would say.
 ///
 /// * An optional field may be left out, not null: with server-side apply, null is neither "unset" nor a value.
-/// * No defaults: what nobody wrote is not in the object, and diffs stay quiet.
+/// * No defaults: what nobody wrote is not in the object, and diffs stay quiet. No titles either: they are Rust's names.
 /// * Kubernetes knows no unsigned formats and warns about them.
 /// * A line break in a doc comment is not a line break in `kubectl explain`.
 fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.default = None;
+    schema.title = None;
     if let Some(format @ ("uint32" | "uint64")) = schema.format.as_deref() {
         debug_assert!(schema.minimum.is_some(), "{format} without a minimum");
         schema.format = Some("int64".to_owned());

@@ -7,4 +7,4 @@ pub mod beskar7;
 pub mod capi;
 pub mod crd;
 
-pub use crd::{crds, crds_yaml};
+pub use crd::{crd_files, crds, crds_yaml};

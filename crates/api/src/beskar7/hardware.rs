@@ -83,6 +83,44 @@ pub struct HardwareDetails {
     pub truncated: Option<bool>,
 }
 
+impl HardwareDetails {
+    /// Cores, memory and disks in a few words, for [`summary`](Self::summary); `None` when nothing is known of them.
+    pub fn summarise(&self) -> Option<String> {
+        let cores = self.cores.unwrap_or_else(|| self.processors.iter().filter_map(|p| p.cores).sum());
+        let disk_bytes: u64 = self.drives.iter().filter_map(|d| d.capacity_bytes).sum();
+        let mut parts = Vec::new();
+        if cores > 0 {
+            parts.push(counted(cores, "core"));
+        }
+        match self.memory_mib.unwrap_or(0) {
+            0 => {}
+            mib if mib < 1024 => parts.push(format!("{mib} MiB")),
+            mib => parts.push(format!("{} GiB", tenths(mib, 1024))),
+        }
+        match disk_bytes {
+            0 => {}
+            bytes if bytes < 1_000_000_000_000 => parts.push(format!("{} GB", bytes / 1_000_000_000)),
+            bytes => parts.push(format!("{} TB", tenths(bytes, 1_000_000_000_000))),
+        }
+        if !self.accelerators.is_empty() {
+            parts.push(counted(self.accelerators.len(), "accelerator"));
+        }
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+fn counted<N: Copy + PartialEq + From<u8> + std::fmt::Display>(count: N, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == N::from(1) { "" } else { "s" })
+}
+
+/// `value / unit` with one decimal, and none if it is zero.
+fn tenths(value: u64, unit: u64) -> String {
+    match value % unit * 10 / unit {
+        0 => format!("{}", value / unit),
+        tenth => format!("{}.{tenth}", value / unit),
+    }
+}
+
 /// Health in Redfish's words.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -259,4 +297,32 @@ pub struct Firmware {
     /// Its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_names_what_is_known() {
+        let processor = Processor { cores: Some(32), ..Processor::default() };
+        let drive = Drive { capacity_bytes: Some(960_197_124_096), ..Drive::default() };
+        let full = HardwareDetails {
+            processors: vec![processor.clone(), processor],
+            memory_mib: Some(524_288),
+            drives: vec![drive.clone(), drive.clone()],
+            accelerators: vec![Processor::default()],
+            ..HardwareDetails::default()
+        };
+        assert_eq!(full.summarise().as_deref(), Some("64 cores, 512 GiB, 1.9 TB, 1 accelerator"));
+
+        let small = HardwareDetails {
+            cores: Some(1),
+            memory_mib: Some(512),
+            drives: vec![drive],
+            ..HardwareDetails::default()
+        };
+        assert_eq!(small.summarise().as_deref(), Some("1 core, 512 MiB, 960 GB"));
+        assert_eq!(HardwareDetails::default().summarise(), None);
+    }
 }

@@ -81,6 +81,7 @@ pub struct PhysicalHostSpec {
     pub boot_mac_address: Option<String>,
 
     /// Which firmware boots: UEFI or Legacy. Left out, the server keeps the mode that it is in.
+    // An optional enum shows its type's text in `kubectl explain`, not this one: keep the two alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_mode: Option<BootMode>,
 
@@ -109,7 +110,7 @@ pub struct PhysicalHostSpec {
         .field_path(".trustOnFirstUse")
 )]
 pub struct RedfishConnection {
-    /// Where the BMC's Redfish service is: an URL such as https://192.0.2.10 or https://[2001:db8::10]:8443, or only the
+    /// Where the BMC's Redfish service is: a URL such as https://192.0.2.10 or https://[2001:db8::10]:8443, or only the
     /// host, for which https is assumed.
     #[schemars(length(max = 1024))]
     #[x_kube(
@@ -182,7 +183,7 @@ pub struct Maintenance {
     pub reason: Option<String>,
 }
 
-/// Which firmware boots.
+/// Which firmware boots: UEFI or Legacy. Left out, the server keeps the mode that it is in.
 #[derive(JsonSchema, Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BootMode {
     /// UEFI.
@@ -201,5 +202,21 @@ impl RedfishConnection {
             _ => given,
         };
         Some(digits.chars().filter(|c| *c != ':').map(|c| c.to_ascii_lowercase()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pin_is_read_in_all_ways_of_writing_it() {
+        let digits = "ab".repeat(32);
+        let colons = vec!["AB"; 32].join(":");
+        for given in [digits.clone(), digits.to_uppercase(), colons.clone(), format!("SHA256:{colons}")] {
+            let connection = RedfishConnection { certificate_fingerprint: Some(given), ..RedfishConnection::default() };
+            assert_eq!(connection.pin().as_deref(), Some(digits.as_str()));
+        }
+        assert_eq!(RedfishConnection::default().pin(), None);
     }
 }

@@ -1,0 +1,83 @@
+//! Manifests as types: those of earlier generations, and those that we ship.
+
+use std::path::{Path, PathBuf};
+
+use api::beskar7::PhysicalHost;
+use serde_json::Value;
+
+use crate::{config, manifest, read};
+
+#[test]
+fn manifests_of_all_generations_are_read() {
+    let first = hosts(&manifest("first-generation.yaml"));
+    assert_eq!(first[0].spec.redfish_connection.address, "https://192.168.1.123");
+    assert_eq!(first[0].spec.redfish_connection.credentials_secret_ref, "my-bmc-credentials");
+    assert_eq!(first[0].spec.online, None, "power has no default");
+
+    let second = hosts(&manifest("second-generation.yaml"));
+    assert_eq!(second[0].spec.redfish_connection.address, "https://192.168.1.100");
+
+    let claimed = &hosts(&manifest("v0.3-claimed.yaml"))[0];
+    assert_eq!(claimed.spec.consumer_ref.as_ref().unwrap().name.as_deref(), Some("node-01"));
+    assert_eq!(claimed.spec.boot_iso_source.as_deref(), Some("http://example.com/my-kairos-prebaked.iso"));
+    assert_eq!(claimed.status.as_ref().unwrap().state.as_deref(), Some(api::beskar7::states::PROVISIONED));
+
+    let with_ca = &hosts(&manifest("successor-ca-bundle.yaml"))[0];
+    assert_eq!(with_ca.spec.redfish_connection.ca_bundle_secret_ref.as_ref().unwrap().name, "bmc-ca");
+}
+
+#[test]
+fn what_we_ship_is_yaml_and_samples_name_secrets_that_they_bring() {
+    let files = yaml_files(&config());
+    assert!(files.len() > 15, "{files:?}");
+    for file in files {
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(&read(&file)).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        for document in &documents {
+            assert!(document["kind"].is_string() && document["apiVersion"].is_string(), "{}", file.display());
+        }
+        if !file.parent().unwrap().ends_with("samples") {
+            continue;
+        }
+        let secrets: Vec<_> =
+            documents.iter().filter(|d| d["kind"] == "Secret").map(|d| &d["metadata"]["name"]).collect();
+        for host in documents.iter().filter(|d| d["kind"] == "PhysicalHost") {
+            let secret = &host["spec"]["redfishConnection"]["credentialsSecretRef"];
+            assert!(secrets.contains(&secret), "{} has no Secret {secret}", file.display());
+            // Strict: a field that the type does not know would be lost silently.
+            let typed: PhysicalHost = serde_json::from_value(host.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&typed.spec).unwrap(), host["spec"], "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_role_for_one_namespace_allows_what_the_cluster_role_allows_and_leases() {
+    let cluster: Value = serde_saphyr::from_str(&read(config().join("rbac/role.yaml"))).unwrap();
+    let leader: Value = serde_saphyr::from_str(&read(config().join("rbac/leader_election_role.yaml"))).unwrap();
+    let namespaced: Value = serde_saphyr::from_str(&read(config().join("rbac/namespaced/role.yaml"))).unwrap();
+    let rules = |role: &Value| role["rules"].as_array().unwrap().clone();
+    assert_eq!(rules(&namespaced), [rules(&cluster), rules(&leader)].concat());
+}
+
+fn hosts(file: &Path) -> Vec<PhysicalHost> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&read(file)).unwrap();
+    documents
+        .into_iter()
+        .filter(|document| document["kind"] == "PhysicalHost")
+        .map(|document| serde_json::from_value(document).unwrap())
+        .collect()
+}
+
+fn yaml_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(yaml_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            files.push(path);
+        }
+    }
+    files
+}

@@ -1,0 +1,290 @@
+//! How a real API server and kubectl take the CRDs and what we ship.
+
+use api::beskar7::{PhysicalHost, PhysicalHostStatus, states};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use testkit::Account;
+
+use crate::crds::{schema, specimen};
+use crate::statuses::statuses;
+use crate::{cluster, config, manifest, read};
+
+#[tokio::test]
+async fn kubectl_applies_the_committed_crds_without_a_warning() {
+    let cluster = cluster().await;
+    let applied =
+        cluster.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &path(config().join("crd"))]).await;
+    assert_eq!(applied.stderr, "");
+    let get = ["get", "crd", "physicalhosts.infrastructure.cluster.x-k8s.io", "-o", "json"];
+    let crd: Value = serde_json::from_str(&cluster.kubectl(&get).await.ok()).unwrap();
+    for condition in crd["status"]["conditions"].as_array().unwrap() {
+        let bad = condition["type"] == "NonStructuralSchema" && condition["status"] == "True";
+        assert!(!bad, "{condition}");
+    }
+    let resources = cluster.kubectl(&["api-resources", "--api-group=infrastructure.cluster.x-k8s.io"]).await.ok();
+    assert!(resources.contains("physicalhosts   ph"), "{resources}");
+}
+
+#[tokio::test]
+async fn manifests_of_all_generations_apply_unchanged() {
+    let cluster = cluster().await;
+    // The first generation's names its namespace.
+    let applied = cluster.kubectl(&["apply", "-f", &path(manifest("first-generation.yaml"))]).await;
+    assert_eq!(applied.stderr, "");
+    assert!(applied.ok().contains("physicalhost.infrastructure.cluster.x-k8s.io/server-01 created"));
+
+    let namespace = cluster.namespace("generations").await;
+    for file in ["second-generation.yaml", "v0.3-claimed.yaml", "successor-ca-bundle.yaml"] {
+        // `validate=strict` is kubectl's default: unknown fields would be refused.
+        let applied = cluster.kubectl(&["apply", "-n", &namespace, "-f", &path(manifest(file))]).await;
+        assert_eq!(applied.stderr, "", "{file}");
+        applied.ok();
+    }
+}
+
+#[tokio::test]
+async fn an_object_is_the_same_under_both_versions() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("versions").await;
+    let with = |version: &str| {
+        read(manifest("v0.3-claimed.yaml"))
+            .replace("cluster.x-k8s.io/v1beta1\nkind: P", &format!("cluster.x-k8s.io/{version}\nkind: P"))
+    };
+    cluster.apply_yaml_in(&namespace, &with("v1alpha1")).await;
+    let get = async |version: &str| -> Value {
+        let resource = format!("physicalhosts.{version}.infrastructure.cluster.x-k8s.io");
+        serde_json::from_str(
+            &cluster.kubectl(&["get", "-n", &namespace, &resource, "claimed", "-o", "json"]).await.ok(),
+        )
+        .unwrap()
+    };
+    let (old, new) = (get("v1alpha1").await, get("v1beta1").await);
+    assert_eq!(old["apiVersion"], "infrastructure.cluster.x-k8s.io/v1alpha1");
+    assert_eq!(new["apiVersion"], "infrastructure.cluster.x-k8s.io/v1beta1");
+    assert_eq!(old["spec"], new["spec"]);
+    assert_eq!(old["metadata"]["uid"], new["metadata"]["uid"]);
+    let applied = cluster.apply_yaml_in(&namespace, &with("v1beta1")).await;
+    assert_eq!(applied[0].metadata.generation, Some(1), "applying it under the other version changes nothing");
+}
+
+#[tokio::test]
+async fn no_field_of_any_status_is_lost() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("statuses").await;
+    cluster.apply_yaml_in(&namespace, &read(manifest("second-generation.yaml"))).await;
+    let hosts: Api<PhysicalHost> = Api::namespaced(cluster.admin(), &namespace);
+
+    let all_fields = ("all fields", specimen(&schema()["properties"]["status"]));
+    for (generation, status) in statuses().into_iter().chain([all_fields]) {
+        let patch = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+            "kind": "PhysicalHost",
+            "status": status,
+        });
+        // The same manager each time, so that what the one before had is gone.
+        let params = PatchParams::apply("beskar7").force().validation_strict();
+        let host = hosts.patch_status("server-01", &params, &Patch::Apply(patch)).await.unwrap();
+        let stored: PhysicalHostStatus = host.status.unwrap();
+        assert_eq!(serde_json::to_value(stored).unwrap(), status, "{generation}");
+    }
+}
+
+#[tokio::test]
+async fn the_table_shows_what_an_operator_looks_for() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("table").await;
+    cluster.apply_yaml_in(&namespace, &read(manifest("v0.3-claimed.yaml"))).await;
+    cluster.apply_yaml_in(&namespace, &read(manifest("second-generation.yaml"))).await;
+    let hosts: Api<PhysicalHost> = Api::namespaced(cluster.admin(), &namespace);
+    let status = json!({"status": {
+        "state": states::PROVISIONED, "ready": true, "observedPowerState": "On", "health": "Warning",
+        "fault": {"reason": "Unreachable", "message": "No answer."},
+        "errorMessage": "No answer.",
+        "hardwareDetails": {"model": "R640", "serialNumber": "ABC1234", "summary": "64 cores, 512 GiB, 1.9 TB"},
+    }});
+    hosts.patch_status("claimed", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+
+    let table = cluster.kubectl(&["get", "ph", "-n", &namespace]).await.ok();
+    let rows = cells(&table);
+    assert_eq!(rows[0], ["NAME", "STATE", "READY", "POWER", "HEALTH", "FAULT", "CONSUMER", "AGE"], "\n{table}");
+    assert_eq!(
+        rows[1][..7],
+        ["claimed", "Provisioned", "true", "On", "Warning", "Unreachable", "node-01"],
+        "\n{table}"
+    );
+    assert_eq!(rows[2].len(), 2, "a new host shows its name and age\n{table}");
+
+    let table = cluster.kubectl(&["get", "ph", "-n", &namespace, "-o", "wide"]).await.ok();
+    let rows = cells(&table);
+    assert_eq!(rows[0][7..], ["AGE", "ADDRESS", "MODEL", "SERIAL", "HARDWARE", "MESSAGE"], "\n{table}");
+    assert_eq!(
+        rows[1][8..],
+        ["http://10.0.0.5:8000/redfish/v1", "R640", "ABC1234", "64 cores, 512 GiB, 1.9 TB", "No answer."],
+        "\n{table}"
+    );
+
+    for selector in ["status.state=Provisioned", "status.health=Warning", "spec.consumerRef.name=node-01"] {
+        let names =
+            cluster.kubectl(&["get", "ph", "-n", &namespace, "-o", "name", "--field-selector", selector]).await.ok();
+        assert_eq!(names, "physicalhost.infrastructure.cluster.x-k8s.io/claimed\n", "{selector}");
+    }
+    let everything = cluster.kubectl(&["get", "cluster-api", "-n", &namespace, "-o", "name"]).await.ok();
+    assert_eq!(everything.lines().count(), 2, "{everything}");
+}
+
+/// Columns are two or more spaces apart.
+fn cells(table: &str) -> Vec<Vec<&str>> {
+    table.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()).collect()
+}
+
+#[tokio::test]
+async fn kubectl_explains_every_part() {
+    let cluster = cluster().await;
+    for (part, text) in [
+        ("physicalhost", "A server, reached through its BMC."),
+        ("physicalhost.spec.redfishConnection", "certificateFingerprint"),
+        ("physicalhost.spec.redfishConnection", "SHA-256 of the one certificate to accept"),
+        ("physicalhost.spec.bootMode", "Left out, the server keeps the mode"),
+        ("physicalhost.spec.online", "is never changed"),
+        ("physicalhost.spec.maintenance", "parks the host"),
+        ("physicalhost.status.record", "Do not edit it"),
+        ("physicalhost.status.hardwareDetails.drives", "The controller that it hangs on."),
+    ] {
+        let said = cluster.kubectl(&["explain", part]).await.ok();
+        let unwrapped = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(unwrapped.contains(text), "kubectl explain {part} does not say {text:?}:\n{said}");
+    }
+}
+
+#[tokio::test]
+async fn samples_apply() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("samples").await;
+    let samples = path(config().join("samples"));
+    let applied = cluster.kubectl(&["apply", "--dry-run=server", "-n", &namespace, "-f", &samples]).await;
+    assert_eq!(applied.stderr, "");
+    assert_eq!(applied.ok().lines().filter(|line| line.starts_with("physicalhost")).count(), 9);
+}
+
+#[tokio::test]
+async fn installations_apply_and_their_pods_are_restricted() {
+    let cluster = cluster().await;
+    for (installation, roles) in [("namespaced", "role"), ("default", "clusterrole")] {
+        let folder = path(config().join(installation));
+        let applied = cluster.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &folder]).await;
+        assert_eq!(applied.stderr, "", "{installation}: also a hint about pod security would show here");
+        assert!(applied.ok().contains("deployment.apps/beskar7-controller-manager serverside-applied"));
+        let role = cluster.kubectl(&["get", roles, "beskar7-manager", "-n", "beskar7-system", "-o", "name"]).await;
+        role.ok();
+    }
+    let get = ["get", "deployment", "-n", "beskar7-system", "beskar7-controller-manager", "-o", "json"];
+    let deployment: Value = serde_json::from_str(&cluster.kubectl(&get).await.ok()).unwrap();
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["name"], "manager", "clusterctl looks for this name");
+    assert_eq!(container["args"], json!(["run"]));
+    assert_eq!(deployment["metadata"]["labels"]["cluster.x-k8s.io/provider"], "infrastructure-beskar7");
+}
+
+#[tokio::test]
+async fn the_cluster_role_allows_what_the_operator_does_and_no_more() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("beskar7-system").await;
+    let rbac = |file: &str| read(config().join("rbac").join(file)).replace("beskar7-system", &namespace);
+    let files = ["role.yaml", "role_binding.yaml", "leader_election_role.yaml", "leader_election_role_binding.yaml"];
+    let roles = files.map(rbac).join("\n---\n");
+    let operator = cluster.service_account(&namespace, "beskar7", &roles).await;
+
+    for (verb, resource) in OPERATOR_NEEDS {
+        assert!(may(&operator, verb, resource, "elsewhere").await, "{verb} {resource}");
+    }
+    for (verb, resource) in LEASE_NEEDS {
+        assert!(may(&operator, verb, resource, &namespace).await, "{verb} {resource}");
+        assert!(!may(&operator, verb, resource, "elsewhere").await, "{verb} {resource} elsewhere");
+    }
+    for (verb, resource) in OPERATOR_MUST_NOT {
+        assert!(!may(&operator, verb, resource, "elsewhere").await, "{verb} {resource}");
+    }
+}
+
+#[tokio::test]
+async fn the_role_for_one_namespace_reaches_no_other() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("beskar7-system").await;
+    let rbac = |file: &str| read(config().join("rbac/namespaced").join(file)).replace("beskar7-system", &namespace);
+    let roles = ["role.yaml", "role_binding.yaml"].map(rbac).join("\n---\n");
+    let operator = cluster.service_account(&namespace, "beskar7", &roles).await;
+    for (verb, resource) in OPERATOR_NEEDS.iter().chain(LEASE_NEEDS) {
+        assert!(may(&operator, verb, resource, &namespace).await, "{verb} {resource}");
+        assert!(!may(&operator, verb, resource, "elsewhere").await, "{verb} {resource} elsewhere");
+    }
+    for (verb, resource) in OPERATOR_MUST_NOT {
+        assert!(!may(&operator, verb, resource, &namespace).await, "{verb} {resource}");
+    }
+}
+
+const OPERATOR_NEEDS: &[(&str, &str)] = &[
+    ("list", "physicalhosts.infrastructure.cluster.x-k8s.io"),
+    ("watch", "physicalhosts.infrastructure.cluster.x-k8s.io"),
+    ("patch", "physicalhosts.infrastructure.cluster.x-k8s.io"),
+    ("update", "physicalhosts.infrastructure.cluster.x-k8s.io"),
+    ("patch", "physicalhosts/status.infrastructure.cluster.x-k8s.io"),
+    ("update", "physicalhosts/finalizers.infrastructure.cluster.x-k8s.io"),
+    ("get", "beskar7machines.infrastructure.cluster.x-k8s.io"),
+    ("get", "clusters.cluster.x-k8s.io"),
+    ("get", "machines.cluster.x-k8s.io"),
+    ("get", "secrets."),
+    ("list", "secrets."),
+    ("watch", "secrets."),
+    ("create", "events."),
+    ("patch", "events."),
+    ("create", "events.events.k8s.io"),
+    ("patch", "events.events.k8s.io"),
+];
+
+const LEASE_NEEDS: &[(&str, &str)] = &[
+    ("get", "leases.coordination.k8s.io"),
+    ("create", "leases.coordination.k8s.io"),
+    ("update", "leases.coordination.k8s.io"),
+    ("patch", "leases.coordination.k8s.io"),
+];
+
+const OPERATOR_MUST_NOT: &[(&str, &str)] = &[
+    ("create", "physicalhosts.infrastructure.cluster.x-k8s.io"),
+    ("delete", "physicalhosts.infrastructure.cluster.x-k8s.io"),
+    ("update", "secrets."),
+    ("create", "secrets."),
+    ("list", "machines.cluster.x-k8s.io"),
+    ("patch", "beskar7machines.infrastructure.cluster.x-k8s.io"),
+    ("get", "pods."),
+    ("get", "configmaps."),
+    ("patch", "customresourcedefinitions.apiextensions.k8s.io"),
+];
+
+/// Asks the API server; `resource[/subresource].group`.
+async fn may(account: &Account, verb: &str, resource: &str, namespace: &str) -> bool {
+    let (resource, group) = resource.split_once('.').unwrap();
+    let (resource, subresource) = resource.split_once('/').map_or((resource, None), |(r, s)| (r, Some(s.to_owned())));
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                verb: Some(verb.to_owned()),
+                group: Some(group.to_owned()),
+                resource: Some(resource.to_owned()),
+                subresource,
+                namespace: Some(namespace.to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(account.client());
+    let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
+    answer.status.unwrap().allowed
+}
+
+fn path(path: impl AsRef<std::path::Path>) -> String {
+    path.as_ref().display().to_string()
+}
