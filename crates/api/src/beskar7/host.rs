@@ -35,12 +35,13 @@ use super::status::PhysicalHostStatus;
         .message("bootIsoSource is an order for a claimed host: set consumerRef with it, or remove both")
         .reason(Reason::FieldValueForbidden)
         .field_path(".bootIsoSource"),
-    validation = Rule::new("!has(oldSelf.consumerRef) || has(self.maintenance) || self.redfishConnection.address == oldSelf.redfishConnection.address")
-        .message("redfishConnection.address cannot change while the host is claimed, since another address may be another server; if the same BMC has moved, set spec.maintenance first")
+    validation = Rule::new("!has(oldSelf.consumerRef) || self.redfishConnection.address == oldSelf.redfishConnection.address")
+        .message("redfishConnection.address cannot change while the host is claimed, since another address may be another server: release the host first")
         .reason(Reason::FieldValueForbidden)
         .field_path(".redfishConnection.address"),
-    validation = Rule::new("!has(oldSelf.consumerRef) || has(self.maintenance) || !has(oldSelf.redfishConnection.systemID) || (has(self.redfishConnection.systemID) && self.redfishConnection.systemID == oldSelf.redfishConnection.systemID)")
-        .message("redfishConnection.systemID cannot change while the host is claimed, since it would name another server; if the BMC has renamed its system, set spec.maintenance first")
+    // Both ways, or a mistake could not be taken back.
+    validation = Rule::new("!has(oldSelf.consumerRef) || (has(self.redfishConnection.systemID) ? self.redfishConnection.systemID : '') == (has(oldSelf.redfishConnection.systemID) ? oldSelf.redfishConnection.systemID : '')")
+        .message("redfishConnection.systemID cannot change while the host is claimed, since another system is another server: release the host first")
         .reason(Reason::FieldValueForbidden)
         .field_path(".redfishConnection.systemID")
 )]
@@ -65,7 +66,7 @@ pub struct PhysicalHostSpec {
         .message("bootIsoSource must be the URL of an image that the BMC can fetch, such as http://192.0.2.1/os.iso (http, https, ftp, nfs, cifs or smb)"))]
     pub boot_iso_source: Option<String>,
 
-    /// Secret with user data for the operating system, of the first generation. Kept, and not used by the ISO recipe.
+    /// Secret with user data for the operating system. Accepted from manifests of the first generation; nothing reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "object_reference")]
     #[x_kube(validation = Rule::new("has(self.name) && self.name != ''")
@@ -111,7 +112,7 @@ pub struct PhysicalHostSpec {
 )]
 pub struct RedfishConnection {
     /// Where the BMC's Redfish service is: a URL such as https://192.0.2.10 or https://[2001:db8::10]:8443, or only the
-    /// host, for which https is assumed.
+    /// host, for which https is assumed. It cannot change while the host is claimed.
     #[schemars(length(max = 1024))]
     #[x_kube(
         validation = Rule::new(r"self.matches('^\\S+$')")
@@ -150,7 +151,8 @@ pub struct RedfishConnection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust_on_first_use: Option<bool>,
 
-    /// Which system, for a BMC that has several (blades, multi-node chassis): its Redfish id or its UUID.
+    /// Which system, for a BMC that has several (blades, multi-node chassis): its Redfish id or its UUID. It cannot
+    /// change while the host is claimed.
     #[serde(default, rename = "systemID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     #[x_kube(validation = Rule::new(r"self.matches('^\\S+$')")

@@ -135,7 +135,7 @@ pub struct Waiting {
     /// Since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
-    /// Until when; after that it counts as a fault.
+    /// Until when at most; then it is a fault, or is asked about again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
 }
