@@ -1,5 +1,9 @@
 //! A server that the operator looks after.
 #![expect(unreachable_pub, reason = "KubeSchema derives through a hidden copy of each struct")]
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "an IPv6 address in brackets is no link, and the text is for kubectl"
+)]
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{CustomResource, KubeSchema};
