@@ -10,23 +10,14 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Asks `probe` again and again until it answers `Some`; panics with `what` when `timeout` has passed.
-pub async fn wait_for<T, F, Fut>(what: &str, timeout: Duration, mut probe: F) -> T
-where
-    F: FnMut() -> Fut,
-    Fut: Future<Output = Option<T>>,
-{
+pub async fn wait_for<T>(what: &str, timeout: Duration, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     poll(timeout, async || probe().await.ok_or(None::<Infallible>))
         .await
         .unwrap_or_else(|_| panic!("waited {timeout:?} for {what}"))
 }
 
 /// Like [`wait_for`], for probes that can say why not yet: the last such answer is part of the panic message.
-pub async fn wait_ok<T, E, F, Fut>(what: &str, timeout: Duration, mut probe: F) -> T
-where
-    E: Display,
-    F: FnMut() -> Fut,
-    Fut: Future<Output = Result<T, E>>,
-{
+pub async fn wait_ok<T, E: Display>(what: &str, timeout: Duration, mut probe: impl AsyncFnMut() -> Result<T, E>) -> T {
     match poll(timeout, async || probe().await.map_err(Some)).await {
         Ok(found) => found,
         Err(Some(last)) => panic!("waited {timeout:?} for {what}; last answer: {last}"),

@@ -1,3 +1,4 @@
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -22,11 +23,14 @@ async fn nothing_outlives_a_killed_test_process() {
         .env(DOOMED, "1")
         .env("TMPDIR", home.path())
         .env_remove("BESKAR7_KEEP")
-        .stdout(Stdio::null())
+        .stdout(File::create(home.path().join("output")).expect("a file"))
         .stderr(Stdio::null())
         .spawn()
         .expect("a second test process");
-    wait_for("the other process to start everything", Duration::from_mins(2), || async {
+    wait_for("the other process to start everything", Duration::from_mins(2), async || {
+        let ended = doomed.try_wait().expect("a child to ask for");
+        let output = std::fs::read_to_string(home.path().join("output")).unwrap_or_default();
+        assert!(ended.is_none(), "it ended by itself: {output}");
         home.path().join("ready").exists().then_some(())
     })
     .await;
@@ -39,7 +43,7 @@ async fn nothing_outlives_a_killed_test_process() {
     doomed.wait().expect("it ended");
     wait_for("its children to end and its files to go", Duration::from_secs(10), || async {
         let files = std::fs::read_dir(home.path()).expect("the directory").count();
-        (programs_of(home.path()).is_empty() && files == 1).then_some(())
+        (programs_of(home.path()).is_empty() && files == 2).then_some(())
     })
     .await;
 }
