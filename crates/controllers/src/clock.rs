@@ -1,0 +1,77 @@
+//! Wall time, handed in.
+//!
+//! Wall time is only for what people read (status, events, lease times). How long something took and when it runs
+//! out is measured with [`tokio::time::Instant`], which no administrator can set back.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+/// Tells the time of day.
+pub trait Clock: Debug + Send + Sync + 'static {
+    /// The time of day, now.
+    fn now(&self) -> Timestamp;
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Timestamp {
+        self.as_ref().now()
+    }
+}
+
+/// The clock of the machine we run on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    // Everybody else is handed a Clock; somewhere one has to look at the wall.
+    #[allow(clippy::disallowed_methods)]
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+/// A clock that starts where it is told and then follows tokio's time, also when that is paused or advanced by hand:
+/// for tests and for simulated fleets.
+#[derive(Debug, Clone, Copy)]
+pub struct TokioClock {
+    start: Timestamp,
+    started: Instant,
+}
+
+impl TokioClock {
+    /// A clock that shows `start` now.
+    pub fn starting_at(start: Timestamp) -> Self {
+        Self { start, started: Instant::now() }
+    }
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        SignedDuration::try_from(self.started.elapsed())
+            .ok()
+            .and_then(|elapsed| self.start.checked_add(elapsed).ok())
+            .unwrap_or(Timestamp::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_test_clock_follows_paused_time() {
+        let clock = TokioClock::starting_at("2026-11-15T08:00:00Z".parse().unwrap());
+        tokio::time::sleep(Duration::from_hours(25)).await;
+        assert_eq!(clock.now().to_string(), "2026-11-16T09:00:00Z");
+    }
+
+    #[tokio::test]
+    async fn the_system_clock_shows_this_century() {
+        assert!(SystemClock.now() > "2026-01-01T00:00:00Z".parse().unwrap());
+    }
+}
