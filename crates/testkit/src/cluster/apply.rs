@@ -35,13 +35,21 @@ impl Cluster {
         applied
     }
 
-    /// Applies all `*.yaml` files of a directory in the order of their names.
+    /// Applies what `kubectl kustomize` makes of a directory.
+    pub async fn apply_kustomization(&self, dir: impl AsRef<Path>) -> Vec<DynamicObject> {
+        let dir = dir.as_ref().display().to_string();
+        let yaml = self.kubectl(&["kustomize", &dir]).await.ok();
+        self.apply_yaml(&yaml).await
+    }
+
+    /// Applies all manifests (`*.yaml`, but no `kustomization.yaml`) of a directory in the order of their names.
     pub async fn apply_dir(&self, dir: impl AsRef<Path>) -> Vec<DynamicObject> {
         let dir = dir.as_ref();
         let entries = std::fs::read_dir(dir).unwrap_or_else(|error| panic!("cannot list {}: {error}", dir.display()));
         let mut files: Vec<_> = entries
             .map(|entry| entry.expect("a directory entry").path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+            .filter(|path| path.file_name().is_none_or(|name| name != "kustomization.yaml"))
             .collect();
         files.sort();
         let mut applied = Vec::new();
