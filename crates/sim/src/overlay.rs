@@ -1,0 +1,118 @@
+//! What lives, laid over a resource as the tree has it.
+
+use serde_json::{Value, json};
+
+use crate::bmc::{Core, Source, State};
+use crate::fault::Effect;
+use crate::place::Spot;
+use crate::serve::Asked;
+use crate::server::{PowerState, Slot};
+
+impl Core {
+    /// The resource at this path as it is now.
+    pub(crate) fn body(&self, state: &mut State, asked: &Asked<'_>, path: &str, spot: Spot) -> Option<Value> {
+        let mut body = match &self.source {
+            Source::Built(built) => built.get(path),
+            Source::Recorded(tree) => tree.get(path),
+        }?;
+        match spot {
+            Spot::System(index) => self.lay_system(state, asked, index, &mut body),
+            Spot::Settings(index) => lay_boot(state, index, &mut body),
+            Spot::Drive(index) => self.lay_drive(state, index, &mut body),
+            Spot::Sessions => {
+                let sessions = &state.desk.sessions;
+                body["Members@odata.count"] = json!(sessions.len());
+                body["Members"] = sessions
+                    .iter()
+                    .map(|s| json!({ "@odata.id": format!("{}/{}", self.places.sessions, s.id) }))
+                    .collect();
+            }
+            Spot::Tasks => body = state.tasks.collection(body, &self.task_names()),
+            _ => {}
+        }
+        Some(body)
+    }
+
+    fn lay_system(&self, state: &mut State, asked: &Asked<'_>, index: usize, body: &mut Value) {
+        body["PowerState"] = self.shown_power(state, asked, index);
+        let server = &state.servers[index];
+        if body["BootProgress"].is_object() {
+            body["BootProgress"]["LastState"] = json!(server.boot_progress(asked.now));
+        }
+        if body["Oem"]["Hpe"]["PostState"].is_string() {
+            body["Oem"]["Hpe"]["PostState"] = json!(server.post_state(asked.now));
+        }
+        if let Some(health) = &state.health
+            && body["Status"].is_object()
+        {
+            body["Status"]["Health"] = json!(health);
+            body["Status"]["HealthRollup"] = json!(health);
+        }
+        lay_boot(state, index, body);
+    }
+
+    fn shown_power(&self, state: &mut State, asked: &Asked<'_>, index: usize) -> Value {
+        let (truth, turned) = (state.servers[index].power(), state.servers[index].turned);
+        let now = asked.now;
+        let lie = state.trouble(now, &asked.facts(), |e| match e {
+            Effect::LyingPower(power) => Some(json!(power)),
+            Effect::NoPower => Some(Value::Null),
+            Effect::StalePower(period) => {
+                turned.filter(|(at, _)| now < *at + *period).map(|(_, before)| json!(before.as_str()))
+            }
+            _ => None,
+        });
+        lie.unwrap_or_else(|| {
+            let shown = match truth {
+                PowerState::PoweringOn if !self.personality.power.shows_transitions => PowerState::Off,
+                PowerState::PoweringOff if !self.personality.power.shows_transitions => PowerState::On,
+                power => power,
+            };
+            json!(shown.as_str())
+        })
+    }
+
+    fn lay_drive(&self, state: &State, index: usize, body: &mut Value) {
+        let place = &self.places.drives[index];
+        let rules = &self.personality.media;
+        let Some(slot) = state.servers.get(place.system).and_then(|s| s.slots.get(place.slot)) else { return };
+        // An eject in progress looks as if nothing had happened yet.
+        let leaving = slot.ejecting.as_ref().map(|(_, image)| Slot {
+            image_name: image.rsplit('/').next().map(str::to_owned),
+            image: Some(image.clone()),
+            inserted: true,
+            ..slot.clone()
+        });
+        let shown = leaving.as_ref().unwrap_or(slot);
+        let empty = if rules.empty_image { json!("") } else { Value::Null };
+        body["Image"] = shown.image.as_ref().map_or(empty, |image| json!(image));
+        body["Inserted"] = json!(shown.inserted);
+        body["ConnectedVia"] = json!(if shown.inserted { "URI" } else { "NotConnected" });
+        body["WriteProtected"] = json!(shown.write_protected);
+        if body.get("ImageName").is_some() {
+            body["ImageName"] = json!(shown.image_name);
+        }
+        if rules.eject_only_when_inserted
+            && !shown.inserted
+            && let Some(actions) = body.get_mut("Actions").and_then(Value::as_object_mut)
+        {
+            actions.remove("#VirtualMedia.EjectMedia");
+        }
+    }
+}
+
+/// Only properties that the tree has, so that a BMC without a mode stays without.
+fn lay_boot(state: &State, index: usize, body: &mut Value) {
+    let set = &state.servers[index].boot;
+    let Some(boot) = body.get_mut("Boot").and_then(Value::as_object_mut) else { return };
+    for (name, value) in [
+        ("BootSourceOverrideTarget", json!(set.target)),
+        ("BootSourceOverrideEnabled", json!(set.enabled.as_str())),
+        ("BootSourceOverrideMode", json!(set.mode.as_str())),
+        ("HttpBootUri", json!(set.http_uri)),
+    ] {
+        if let Some(field) = boot.get_mut(name) {
+            *field = value;
+        }
+    }
+}

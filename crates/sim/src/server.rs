@@ -1,0 +1,485 @@
+//! One server behind a BMC: power, POST, what it boots, and the media in its virtual drives.
+//!
+//! Nothing here runs by itself. A server only remembers when its next change is due, and [`Server::settle`] plays the
+//! changes that are due when somebody looks. A thousand servers at rest therefore cost no timer and no CPU.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+/// How long a server takes for its changes of state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// From the command until the power is on and POST begins.
+    #[serde(with = "crate::seconds")]
+    pub power_on: Duration,
+    /// From a hard power off until the power is off.
+    #[serde(with = "crate::seconds")]
+    pub power_off: Duration,
+    /// What the guest needs to shut down when it is asked politely.
+    #[serde(with = "crate::seconds")]
+    pub shutdown: Duration,
+    /// Power-on self test, until the boot loader has control.
+    #[serde(with = "crate::seconds")]
+    pub post: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            power_on: Duration::from_secs(2),
+            power_off: Duration::from_secs(3),
+            shutdown: Duration::from_secs(20),
+            post: Duration::from_mins(1),
+        }
+    }
+}
+
+impl Timing {
+    /// Everything happens at once.
+    pub const INSTANT: Self =
+        Self { power_on: Duration::ZERO, power_off: Duration::ZERO, shutdown: Duration::ZERO, post: Duration::ZERO };
+}
+
+/// `PowerState` of a ComputerSystem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PowerState {
+    /// The host has power.
+    On,
+    /// The host has no power.
+    Off,
+    /// On its way up.
+    PoweringOn,
+    /// On its way down.
+    PoweringOff,
+}
+
+impl PowerState {
+    /// The Redfish word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::On => "On",
+            Self::Off => "Off",
+            Self::PoweringOn => "PoweringOn",
+            Self::PoweringOff => "PoweringOff",
+        }
+    }
+}
+
+/// `BootSourceOverrideEnabled`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Enabled {
+    /// The boot order decides.
+    #[default]
+    Disabled,
+    /// For the next boot only.
+    Once,
+    /// For every boot.
+    Continuous,
+}
+
+impl Enabled {
+    /// The Redfish word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "Disabled",
+            Self::Once => "Once",
+            Self::Continuous => "Continuous",
+        }
+    }
+
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        [Self::Disabled, Self::Once, Self::Continuous].into_iter().find(|e| e.as_str() == word)
+    }
+}
+
+/// `BootSourceOverrideMode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// UEFI boot.
+    #[default]
+    #[serde(rename = "UEFI")]
+    Uefi,
+    /// BIOS boot.
+    Legacy,
+}
+
+impl Mode {
+    /// The Redfish word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Uefi => "UEFI",
+            Self::Legacy => "Legacy",
+        }
+    }
+
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        [Self::Uefi, Self::Legacy].into_iter().find(|m| m.as_str() == word)
+    }
+}
+
+/// The boot override as the BMC holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Override {
+    /// `BootSourceOverrideTarget`; a string, because vendors have words of their own (`UsbCd`).
+    pub target: String,
+    /// `BootSourceOverrideEnabled`.
+    pub enabled: Enabled,
+    /// `BootSourceOverrideMode`.
+    pub mode: Mode,
+    /// `HttpBootUri`.
+    pub http_uri: Option<String>,
+}
+
+impl Default for Override {
+    fn default() -> Self {
+        Self { target: "None".to_owned(), enabled: Enabled::Disabled, mode: Mode::Uefi, http_uri: None }
+    }
+}
+
+/// Where a boot came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum BootSource {
+    /// Virtual media, with the URL of its image.
+    Cd(String),
+    /// The network, by PXE.
+    Pxe,
+    /// The local disk: also what is left when nothing else can boot.
+    Hdd,
+    /// The network, by UEFI HTTP, with the URI if one was given.
+    UefiHttp(Option<String>),
+    /// Anything else that was asked for, by its Redfish word (`BiosSetup`, `Diags`, …).
+    Other(String),
+}
+
+/// A boot that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Booted {
+    /// What took control after POST.
+    pub from: BootSource,
+    /// When.
+    pub at: Instant,
+}
+
+/// `ResetType` of `#ComputerSystem.Reset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the words of the Redfish schema")]
+pub enum ResetType {
+    On,
+    ForceOn,
+    ForceOff,
+    GracefulShutdown,
+    GracefulRestart,
+    ForceRestart,
+    PowerCycle,
+    FullPowerCycle,
+    PushPowerButton,
+    Nmi,
+}
+
+impl ResetType {
+    /// The Redfish word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::On => "On",
+            Self::ForceOn => "ForceOn",
+            Self::ForceOff => "ForceOff",
+            Self::GracefulShutdown => "GracefulShutdown",
+            Self::GracefulRestart => "GracefulRestart",
+            Self::ForceRestart => "ForceRestart",
+            Self::PowerCycle => "PowerCycle",
+            Self::FullPowerCycle => "FullPowerCycle",
+            Self::PushPowerButton => "PushPowerButton",
+            Self::Nmi => "Nmi",
+        }
+    }
+
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        [
+            Self::On,
+            Self::ForceOn,
+            Self::ForceOff,
+            Self::GracefulShutdown,
+            Self::GracefulRestart,
+            Self::ForceRestart,
+            Self::PowerCycle,
+            Self::FullPowerCycle,
+            Self::PushPowerButton,
+            Self::Nmi,
+        ]
+        .into_iter()
+        .find(|r| r.as_str() == word)
+    }
+}
+
+/// One virtual drive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Slot {
+    /// URL of the image.
+    pub image: Option<String>,
+    /// Whether the host sees a medium.
+    pub inserted: bool,
+    /// As the last insertion asked for.
+    pub write_protected: bool,
+    /// Whether a CD can be in it, which is what an override to `Cd` boots.
+    pub bootable: bool,
+    /// The name that some BMCs keep showing after an eject.
+    pub image_name: Option<String>,
+    /// An eject that was accepted, and the time until which the old state is still reported.
+    #[serde(skip)]
+    pub(crate) ejecting: Option<(Instant, String)>,
+}
+
+/// What the running system does when it is asked to shut down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Guest {
+    /// It shuts down.
+    #[default]
+    Obeys,
+    /// It does not listen (no ACPI daemon, an installer, a hang).
+    Ignores,
+}
+
+/// What a change of power ends in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Off,
+    PowerOn,
+    Post,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Off,
+    PoweringOn {
+        until: Instant,
+    },
+    Post {
+        until: Instant,
+        /// The override target as firmware read it when POST began; `None` is the boot order.
+        latched: Option<String>,
+    },
+    Running,
+    /// The guest is shutting down by itself: still `On`.
+    ShuttingDown {
+        until: Instant,
+        then: Then,
+    },
+    /// The power is being cut.
+    PoweringOff {
+        until: Instant,
+        then: Then,
+    },
+}
+
+/// The state of one server. What tests see of it through [`crate::Bmc::server`] is the truth, whatever the BMC reports.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// `Id` of the ComputerSystem.
+    pub id: String,
+    /// The override that the BMC holds.
+    pub boot: Override,
+    /// The virtual drives, in the order of their resources.
+    pub slots: Vec<Slot>,
+    /// What runs now; `None` while the server is off or in POST.
+    pub booted: Option<Booted>,
+    /// What it booted last, also when it is off now.
+    pub last_boot: Option<Booted>,
+    /// Number of boots.
+    pub boots: u32,
+    /// Number of resets that the BMC carried out: every change of power or restart that it was told to do.
+    pub resets: u32,
+    /// Non-maskable interrupts.
+    pub nmis: u32,
+    /// How the guest reacts to a polite request.
+    pub guest: Guest,
+    /// Delays.
+    pub timing: Timing,
+    /// The override target that boots virtual media; `Cd`, but `UsbCd` on some.
+    pub(crate) media_target: &'static str,
+    /// When the last power command was carried out.
+    pub(crate) commanded_at: Option<Instant>,
+    /// When power last went on or off, and what it was before.
+    pub(crate) turned: Option<(Instant, PowerState)>,
+    phase: Phase,
+}
+
+impl Server {
+    pub(crate) fn new(id: String, power: PowerState, slots: Vec<Slot>, timing: Timing, now: Instant) -> Self {
+        let mut server = Self {
+            id,
+            boot: Override::default(),
+            slots,
+            booted: None,
+            last_boot: None,
+            boots: 0,
+            resets: 0,
+            nmis: 0,
+            guest: Guest::Obeys,
+            timing,
+            media_target: "Cd",
+            commanded_at: None,
+            turned: None,
+            phase: Phase::Off,
+        };
+        if matches!(power, PowerState::On | PowerState::PoweringOn) {
+            server.phase = Phase::Running;
+            server.booted = Some(Booted { from: BootSource::Hdd, at: now });
+            server.last_boot.clone_from(&server.booted);
+        }
+        server
+    }
+
+    /// The power as it is.
+    pub fn power(&self) -> PowerState {
+        match self.phase {
+            Phase::Off => PowerState::Off,
+            Phase::PoweringOn { .. } => PowerState::PoweringOn,
+            Phase::PoweringOff { .. } => PowerState::PoweringOff,
+            Phase::Post { .. } | Phase::Running | Phase::ShuttingDown { .. } => PowerState::On,
+        }
+    }
+
+    /// Whether the power-on self test is running.
+    pub fn in_post(&self) -> bool {
+        matches!(self.phase, Phase::Post { .. })
+    }
+
+    /// The image in the drive that an override to virtual media would boot.
+    pub fn media(&self) -> Option<&str> {
+        self.slots.iter().find(|s| s.bootable && s.inserted).and_then(|s| s.image.as_deref())
+    }
+
+    /// `BootProgress.LastState`.
+    pub(crate) fn boot_progress(&self, now: Instant) -> &'static str {
+        match (&self.phase, &self.booted) {
+            (Phase::Post { .. }, _) => "SystemHardwareInitializationComplete",
+            (Phase::Running | Phase::ShuttingDown { .. }, Some(booted)) => {
+                if now < booted.at + Duration::from_secs(10) { "OSBootStarted" } else { "OSRunning" }
+            }
+            _ => "None",
+        }
+    }
+
+    /// HPE's `PostState`.
+    pub(crate) fn post_state(&self, now: Instant) -> &'static str {
+        match self.phase {
+            Phase::Off | Phase::PoweringOn { .. } | Phase::PoweringOff { .. } => "PowerOff",
+            Phase::Post { until, .. } if until.saturating_duration_since(now) > self.timing.post / 2 => "InPost",
+            Phase::Post { .. } => "InPostDiscoveryComplete",
+            Phase::Running | Phase::ShuttingDown { .. } => "FinishedPost",
+        }
+    }
+
+    /// Plays every change that is due. `ignores_once` is asked, with the time at which POST begins, whether the firmware
+    /// ignores a one-time override this time.
+    pub(crate) fn settle(&mut self, now: Instant, ignores_once: &mut dyn FnMut(Instant) -> bool) {
+        loop {
+            match self.phase {
+                Phase::PoweringOn { until } if until <= now => {
+                    self.turned = Some((until, PowerState::Off));
+                    self.begin_post(until, ignores_once);
+                }
+                Phase::Post { until, ref mut latched } if until <= now => {
+                    let latched = latched.take();
+                    self.boot_now(latched.as_deref(), until);
+                }
+                Phase::ShuttingDown { until, then } if until <= now => match then {
+                    Then::Post => self.begin_post(until, ignores_once),
+                    Then::Off | Then::PowerOn => self.phase = Phase::PoweringOff { until, then },
+                },
+                Phase::PoweringOff { until, then } if until <= now => {
+                    self.turned = Some((until, PowerState::On));
+                    self.booted = None;
+                    self.phase = match then {
+                        Then::Off => Phase::Off,
+                        Then::PowerOn | Then::Post => Phase::PoweringOn { until: until + self.timing.power_on },
+                    };
+                }
+                _ => break,
+            }
+        }
+        for slot in &mut self.slots {
+            if slot.ejecting.as_ref().is_some_and(|(until, _)| *until <= now) {
+                slot.ejecting = None;
+            }
+        }
+    }
+
+    fn begin_post(&mut self, at: Instant, ignores_once: &mut dyn FnMut(Instant) -> bool) {
+        self.booted = None;
+        let latched = match self.boot.enabled {
+            Enabled::Disabled => None,
+            Enabled::Continuous => Some(self.boot.target.clone()),
+            Enabled::Once => {
+                let target = std::mem::replace(&mut self.boot.target, "None".to_owned());
+                self.boot.enabled = Enabled::Disabled;
+                (!ignores_once(at)).then_some(target)
+            }
+        };
+        self.phase = Phase::Post { until: at + self.timing.post, latched };
+    }
+
+    fn boot_now(&mut self, latched: Option<&str>, at: Instant) {
+        let from = match latched {
+            None | Some("None" | "Hdd") => BootSource::Hdd,
+            Some(target) if target == self.media_target => {
+                self.media().map_or(BootSource::Hdd, |image| BootSource::Cd(image.to_owned()))
+            }
+            // A physical drive, which these servers do not have.
+            Some("Cd" | "UsbCd" | "Floppy" | "Usb") => BootSource::Hdd,
+            Some("Pxe") => BootSource::Pxe,
+            Some("UefiHttp") => BootSource::UefiHttp(self.boot.http_uri.clone()),
+            Some(other) => BootSource::Other(other.to_owned()),
+        };
+        self.boots += 1;
+        self.booted = Some(Booted { from, at });
+        self.last_boot.clone_from(&self.booted);
+        self.phase = Phase::Running;
+    }
+
+    /// Carries out a reset that was accepted; `extra` is what a slow power control adds. The caller has settled before.
+    pub(crate) fn reset(&mut self, kind: ResetType, now: Instant, extra: Duration) {
+        let cut = |then| Phase::PoweringOff { until: now + self.timing.power_off + extra, then };
+        let up = Phase::PoweringOn { until: now + self.timing.power_on + extra };
+        // A guest is only asked when one runs; during POST the button is wired to the power.
+        let polite = |then| match (&self.phase, self.guest) {
+            (Phase::Running, Guest::Obeys) => {
+                Some(Phase::ShuttingDown { until: now + self.timing.shutdown + extra, then })
+            }
+            (Phase::Post { .. } | Phase::PoweringOn { .. }, _) => Some(cut(then)),
+            _ => None,
+        };
+        let off = matches!(self.phase, Phase::Off);
+        let next = match kind {
+            ResetType::Nmi => {
+                self.nmis += u32::from(!off);
+                return;
+            }
+            ResetType::ForceOff | ResetType::GracefulShutdown if off => None,
+            _ if off => Some(up),
+            // Told to come back while it is going down: it goes down first.
+            ResetType::On | ResetType::ForceOn => match self.phase {
+                Phase::PoweringOff { until, .. } => Some(Phase::PoweringOff { until, then: Then::PowerOn }),
+                _ => None,
+            },
+            ResetType::ForceOff => Some(cut(Then::Off)),
+            ResetType::GracefulShutdown | ResetType::PushPowerButton => polite(Then::Off),
+            ResetType::GracefulRestart => polite(Then::Post),
+            // The power stays on; the reset line is pulled.
+            ResetType::ForceRestart => Some(Phase::ShuttingDown { until: now + extra, then: Then::Post }),
+            ResetType::PowerCycle | ResetType::FullPowerCycle => Some(cut(Then::PowerOn)),
+        };
+        if let Some(next) = next {
+            self.phase = next;
+            self.resets += 1;
+            self.commanded_at = Some(now);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

@@ -1,0 +1,87 @@
+//! The passing of time in a BMC.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::bmc::State;
+use crate::fault::{Effect, Facts, Faults};
+use crate::journal::{Counters, Journal};
+use crate::login::{Credentials, Desk};
+use crate::personality::Personality;
+use crate::server::Server;
+use crate::task::{Deferred, Medium, Tasks};
+
+impl State {
+    pub(crate) fn new(servers: Vec<Server>, credentials: Credentials, latency: Duration, seed: u64) -> Self {
+        Self {
+            servers,
+            desk: Desk::new(credentials),
+            faults: Faults::default(),
+            counters: Counters::default(),
+            journal: Journal::default(),
+            tasks: Tasks::default(),
+            rng: fastrand::Rng::with_seed(seed),
+            away_until: None,
+            latency,
+            health: None,
+        }
+    }
+
+    /// Plays what is due, in order: a medium that arrives before POST ends is booted, one that arrives after is not.
+    pub(crate) fn settle(&mut self, now: Instant, personality: &Personality) {
+        while let Some((at, deferred)) = self.tasks.next_due(now) {
+            self.settle_servers(at);
+            match deferred {
+                Deferred::Nothing => {}
+                Deferred::Insert(server, slot, medium) => self.insert(server, slot, medium),
+                Deferred::Eject(server, slot) => self.eject(server, slot, at, personality),
+            }
+        }
+        self.settle_servers(now);
+        self.tasks.forget(now, &personality.tasks);
+    }
+
+    fn settle_servers(&mut self, now: Instant) {
+        let Self { servers, faults, rng, .. } = self;
+        for server in servers {
+            server.settle(now, &mut |at| {
+                faults.fires(at, None, rng, |e| matches!(e, Effect::IgnoresOneTimeBoot).then_some(())).is_some()
+            });
+        }
+    }
+
+    /// What a fault wants of this request, if any.
+    pub(crate) fn trouble<T>(
+        &mut self,
+        now: Instant,
+        facts: &Facts<'_>,
+        pick: impl Fn(&Effect) -> Option<T>,
+    ) -> Option<T> {
+        self.faults.fires(now, Some(facts), &mut self.rng, pick)
+    }
+
+    pub(crate) fn insert(&mut self, server: usize, slot: usize, medium: Medium) {
+        let Some(slot) = self.servers.get_mut(server).and_then(|s| s.slots.get_mut(slot)) else { return };
+        slot.image_name = medium.image.rsplit('/').next().map(str::to_owned);
+        slot.image = Some(medium.image);
+        slot.inserted = medium.inserted;
+        slot.write_protected = medium.write_protected;
+        slot.ejecting = None;
+    }
+
+    pub(crate) fn eject(&mut self, server: usize, slot: usize, now: Instant, personality: &Personality) {
+        let rules = &personality.media;
+        let Some(slot) = self.servers.get_mut(server).and_then(|s| s.slots.get_mut(slot)) else { return };
+        if let Some(image) = slot.image.take()
+            && !rules.eject_lag.is_zero()
+        {
+            slot.ejecting = Some((now + rules.eject_lag, image));
+        }
+        slot.inserted = false;
+        slot.write_protected = true;
+        if !rules.name_stays {
+            slot.image_name = None;
+        }
+    }
+}

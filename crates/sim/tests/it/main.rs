@@ -1,0 +1,11 @@
+//! The simulator seen from outside, one file for each side of it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, which clippy does not see as tests")]
+
+mod boot;
+mod client;
+mod faults;
+mod media;
+mod power;
+mod replay;
+mod sessions;
+mod tree;
