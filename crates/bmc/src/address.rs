@@ -161,7 +161,8 @@ fn is_host(host: &str, bracketed: bool) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host);
     host.len() <= 253
         && name.split('.').all(|label| {
-            (1..=63).contains(&label.len()) && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            (1..=63).contains(&label.len())
+                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
         })
 }
 
@@ -175,12 +176,16 @@ fn system_of(path: &str) -> Result<Option<String>, String> {
     match root {
         None => return Ok(None),
         Some(_) if !is(root, "redfish") => {
-            return Err(format!("the path {path:?} is not a Redfish path; leave it away, or name a system: /redfish/v1/Systems/<id>"));
+            return Err(format!(
+                "the path {path:?} is not a Redfish path; leave it away, or name a system: /redfish/v1/Systems/<id>"
+            ));
         }
         Some(_) => {}
     }
     if version.is_some() && !is(version, "v1") {
-        return Err(format!("the path {path:?} is not of Redfish version 1; write /redfish/v1/Systems/<id>, or no path at all"));
+        return Err(format!(
+            "the path {path:?} is not of Redfish version 1; write /redfish/v1/Systems/<id>, or no path at all"
+        ));
     }
     let (kind, id, more) = (parts.next(), parts.next(), parts.next());
     match (kind, id, more) {

@@ -17,7 +17,9 @@ pub enum Error {
         why: String,
     },
     /// The address names a protocol that is not spoken yet.
-    #[error("BMC address {address:?}: {scheme}:// is not supported yet; give the address of a Redfish service (https://…)")]
+    #[error(
+        "BMC address {address:?}: {scheme}:// is not supported yet; give the address of a Redfish service (https://…)"
+    )]
     ProtocolUnsupported {
         /// As it was written, without user name and password.
         address: String,
@@ -84,7 +86,9 @@ pub enum Error {
         said: String,
     },
     /// The password must be changed first.
-    #[error("{url} wants the password to be changed before it does anything else; log in to it, set a new password and update the Secret")]
+    #[error(
+        "{url} wants the password to be changed before it does anything else; log in to it, set a new password and update the Secret"
+    )]
     PasswordChangeRequired {
         /// The BMC.
         url: String,

@@ -45,7 +45,11 @@ impl Problem {
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
         let sentence = if text.is_empty() {
-            http::StatusCode::from_u16(status).ok().and_then(|s| s.canonical_reason()).unwrap_or("no reason given").to_owned()
+            http::StatusCode::from_u16(status)
+                .ok()
+                .and_then(|s| s.canonical_reason())
+                .unwrap_or("no reason given")
+                .to_owned()
         } else if text.starts_with('<') || content_type.contains("html") || content_type.contains("xml") {
             let what = if content_type.contains("xml") && !content_type.contains("html") { "XML" } else { "HTML" };
             match title(text) {
@@ -61,7 +65,10 @@ impl Problem {
     /// Reads a Redfish error object, or messages that stand in another resource (a task).
     pub(crate) fn from_json(value: &Value) -> Self {
         let error = value.get("error").unwrap_or(value);
-        let found = ["@Message.ExtendedInfo", "Messages"].iter().filter_map(|key| error.get(*key)).find(|found| !found.is_null());
+        let found = ["@Message.ExtendedInfo", "Messages"]
+            .iter()
+            .filter_map(|key| error.get(*key))
+            .find(|found| !found.is_null());
         // iDRAC gives a single object where the schema wants an array.
         let entries: &[Value] = match found {
             Some(Value::Array(entries)) => entries,
@@ -117,15 +124,20 @@ impl Problem {
 
     /// Whether one of the messages with that id is about that property or parameter.
     pub fn is_about(&self, property: &str) -> bool {
-        self.messages.iter().flat_map(|message| &message.about).any(|about| {
-            about.rsplit(['/', '.']).next().is_some_and(|last| last.eq_ignore_ascii_case(property))
-        }) || self.sentence.contains(property)
+        self.messages
+            .iter()
+            .flat_map(|message| &message.about)
+            .any(|about| about.rsplit(['/', '.']).next().is_some_and(|last| last.eq_ignore_ascii_case(property)))
+            || self.sentence.contains(property)
     }
 
     /// Whether the BMC gave a reason of its own, as opposed to none or a general one.
     pub fn is_specific(&self) -> bool {
         self.messages.iter().any(|message| {
-            !message.id.is_empty() && !["GeneralError", "ExtendedInfo", "ExtendedError", "Success", "InternalError"].iter().any(|general| is_id(&message.id, general))
+            !message.id.is_empty()
+                && !["GeneralError", "ExtendedInfo", "ExtendedError", "Success", "InternalError"]
+                    .iter()
+                    .any(|general| is_id(&message.id, general))
         })
     }
 
@@ -146,9 +158,15 @@ impl Problem {
 
     /// Whether the account may not do this, as opposed to: the session is no good.
     pub(crate) fn is_about_rights(&self) -> bool {
-        ["InsufficientPrivilege", "InsufficientPrivilegeForOperation", "OemLicenseNotPassed", "LicenseRequired", "ActionNotSupported"]
-            .iter()
-            .any(|id| self.has(id))
+        [
+            "InsufficientPrivilege",
+            "InsufficientPrivilegeForOperation",
+            "OemLicenseNotPassed",
+            "LicenseRequired",
+            "ActionNotSupported",
+        ]
+        .iter()
+        .any(|id| self.has(id))
     }
 }
 
@@ -201,27 +219,36 @@ mod tests {
                  "MessageArgs":["InsertMedia","TransferProtocolType"],"RelatedProperties":["#/TransferProtocolType"]}]}}"##,
         );
         assert_eq!(problem.sentence(), "The action requires TransferProtocolType.");
-        assert!(problem.has("ActionParameterMissing") && problem.is_about("TransferProtocolType") && problem.is_specific());
+        assert!(
+            problem.has("ActionParameterMissing") && problem.is_about("TransferProtocolType") && problem.is_specific()
+        );
         assert!(!problem.has("ParameterMissing"));
     }
 
     #[test]
     fn idrac_gives_one_object_instead_of_a_list() {
-        let problem = json(r#"{"error":{"@Message.ExtendedInfo":{"MessageId":"IDRAC.2.8.SYS518","Message":"Not ready."}}}"#);
+        let problem =
+            json(r#"{"error":{"@Message.ExtendedInfo":{"MessageId":"IDRAC.2.8.SYS518","Message":"Not ready."}}}"#);
         assert!(problem.is_not_ready());
         assert_eq!(problem.sentence(), "Not ready.");
     }
 
     #[test]
     fn ilo_gives_ids_without_messages() {
-        let problem = json(r#"{"error":{"code":"iLO.0.10.ExtendedInfo","message":"See @Message.ExtendedInfo for more information.","@Message.ExtendedInfo":[{"MessageId":"iLO.2.14.UnableToModifyDuringSystemPOST"}]}}"#);
+        let problem = json(
+            r#"{"error":{"code":"iLO.0.10.ExtendedInfo","message":"See @Message.ExtendedInfo for more information.","@Message.ExtendedInfo":[{"MessageId":"iLO.2.14.UnableToModifyDuringSystemPOST"}]}}"#,
+        );
         assert!(problem.is_not_ready());
         assert_eq!(problem.sentence(), "iLO.2.14.UnableToModifyDuringSystemPOST");
     }
 
     #[test]
     fn html_is_named_not_quoted() {
-        let problem = Problem::read(504, "text/html", b"<!DOCTYPE html><HTML><head><TITLE>504 Gateway\n Timeout</TITLE></head>...");
+        let problem = Problem::read(
+            504,
+            "text/html",
+            b"<!DOCTYPE html><HTML><head><TITLE>504 Gateway\n Timeout</TITLE></head>...",
+        );
         assert_eq!(problem.sentence(), "it answered HTML, not Redfish (\"504 Gateway Timeout\")");
     }
 

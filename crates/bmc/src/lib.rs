@@ -7,17 +7,27 @@ use engine::server::{BootOverride, Scope, Seen};
 use futures::future::BoxFuture;
 
 pub mod address;
+mod boot;
+mod breaker;
 mod client;
+mod collection;
 mod credentials;
 mod error;
 mod error_body;
+mod inventory;
+mod media;
 mod observer;
 mod power;
 pub mod quirks;
 mod resource;
+mod retry;
+mod service;
+mod session;
 mod system;
+mod task;
 mod tls;
 mod transport;
+mod wire;
 
 pub use address::Address;
 pub use client::{Client, Endpoint, Options};

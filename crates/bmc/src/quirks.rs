@@ -1,8 +1,388 @@
-//! What differs between vendors, as data.
+//! What differs between families of BMC firmware, as data: one row each, looked up once per BMC.
+//!
+//! Rows hold what must be known beforehand. What a BMC tells by itself (allowable values, settings objects, missing actions) or by
+//! its answer (message ids) is handled where it happens, because firmware changes faster than tables.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Error;
 
 /// A family of BMC firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names of products")]
 pub enum Family {
-    /// By the book.
     Generic,
+    DellIdrac8,
+    DellIdrac9,
+    DellIdrac10,
+    HpeIlo4,
+    HpeIlo5,
+    LenovoXcc,
+    AmiMegarac,
+    NvidiaDgx,
+    NvidiaOpenBmc,
+    NvidiaBluefield,
+    Supermicro,
+    FujitsuIrmc,
+    CiscoCimc,
+    HuaweiIbmc,
+    Nokia,
+    OpenBmc,
+    Sushy,
+}
+
+/// Which properties go into a change of the boot override.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootPayload {
+    /// Target and enabled; the mode only when it is wished for and the BMC shows one.
+    Minimal,
+    /// Target and enabled, never the mode: it is read-only here.
+    WithoutMode,
+    /// The mode as well whenever the BMC shows one: it falls back to Legacy otherwise.
+    WithMode,
+    /// Always all three.
+    Full,
+}
+
+/// How an override is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClearForm {
+    /// Disabled, target None.
+    TargetNone,
+    /// Disabled, target Pxe: None is refused together with Enabled.
+    TargetPxe,
+    /// Cannot be ended; the disk is chosen for good.
+    Disk,
+}
+
+/// What an insertion needs beside the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InsertExtra {
+    /// `TransferProtocolType`, from the scheme of the image.
+    Protocol,
+    /// `TransferMethod: Stream`.
+    Method,
+    /// `UserName` and `Password`, although the image needs none.
+    Credentials,
+}
+
+/// One row: how a family differs.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "a table of differences is made of flags")]
+pub struct Quirks {
+    /// Of which family.
+    pub family: Family,
+    /// The family's name, for settings and logs.
+    pub name: &'static str,
+    /// The shape of a boot override.
+    pub boot_payload: BootPayload,
+    /// How to end one.
+    pub clear: ClearForm,
+    /// The words for the virtual CD as a boot target; the first that is allowed.
+    pub cd_words: &'static [&'static str],
+    /// Beginnings of the ids of media slots, best first; an empty list means: any.
+    pub slots: &'static [&'static str],
+    /// Whether no other slots than those may be used.
+    pub only_these_slots: bool,
+    /// Whether media are inserted by PATCH, because there is no action.
+    pub media_by_patch: bool,
+    /// What an insertion needs beside the image, beforehand.
+    pub insert_extras: &'static [InsertExtra],
+    /// The only schemes that an image may have, if there are limits.
+    pub image_schemes: &'static [&'static str],
+    /// Whether the number on the label is the SKU; the serial number is that of the board.
+    pub serial_is_sku: bool,
+    /// What the ids of installed firmware begin with, where the list also holds other versions.
+    pub installed_prefix: Option<&'static str>,
+    /// Message ids that mean "too early" for a change of power, beside the general ones.
+    pub power_conflicts: &'static [&'static str],
+    /// Whether `$expand` works as announced.
+    pub expand_works: bool,
+    /// Where the progress of the self test is told, beside `BootProgress`.
+    pub post_state: Option<&'static str>,
+    /// Whether the manager must be read to tell the generation.
+    pub needs_manager: bool,
+}
+
+/// By the book; every row says only where it differs.
+const BOOK: Quirks = Quirks {
+    family: Family::Generic,
+    name: "generic",
+    boot_payload: BootPayload::Minimal,
+    clear: ClearForm::TargetNone,
+    cd_words: &["Cd"],
+    slots: &[],
+    only_these_slots: false,
+    media_by_patch: false,
+    insert_extras: &[],
+    image_schemes: &[],
+    serial_is_sku: false,
+    installed_prefix: None,
+    power_conflicts: &[],
+    expand_works: true,
+    post_state: None,
+    needs_manager: false,
+};
+
+const DELL: Quirks = Quirks { serial_is_sku: true, installed_prefix: Some("Installed-"), needs_manager: true, ..BOOK };
+
+const AMI: Quirks = Quirks { boot_payload: BootPayload::Full, expand_works: false, ..BOOK };
+
+/// The table. The first row is what everything unknown gets.
+pub static TABLE: &[Quirks] = &[
+    BOOK,
+    Quirks { family: Family::DellIdrac8, name: "dell-idrac8", ..DELL },
+    Quirks { family: Family::DellIdrac9, name: "dell-idrac9", ..DELL },
+    // Power on is refused for up to a minute after power off, and only the first slot takes an image.
+    Quirks {
+        family: Family::DellIdrac10,
+        name: "dell-idrac10",
+        power_conflicts: &["ActionParameterValueConflict"],
+        slots: &["1"],
+        only_these_slots: true,
+        ..DELL
+    },
+    Quirks {
+        family: Family::HpeIlo4,
+        name: "hpe-ilo4",
+        boot_payload: BootPayload::WithoutMode,
+        clear: ClearForm::TargetPxe,
+        ..BOOK
+    },
+    Quirks {
+        family: Family::HpeIlo5,
+        name: "hpe-ilo5",
+        boot_payload: BootPayload::WithoutMode,
+        clear: ClearForm::TargetPxe,
+        slots: &["2"],
+        post_state: Some("/Oem/Hpe/PostState"),
+        ..BOOK
+    },
+    // Of ten slots, EXT1–4 take an image from a URL; RDOC* and Remote* belong to the remote console.
+    Quirks { family: Family::LenovoXcc, name: "lenovo-xcc", slots: &["EXT", "Remote"], media_by_patch: true, ..BOOK },
+    Quirks { family: Family::AmiMegarac, name: "ami-megarac", ..AMI },
+    Quirks { family: Family::NvidiaDgx, name: "nvidia-dgx", insert_extras: &[InsertExtra::Credentials], ..AMI },
+    Quirks { family: Family::NvidiaOpenBmc, name: "nvidia-openbmc", image_schemes: &["https", "smb"], ..BOOK },
+    Quirks { family: Family::NvidiaBluefield, name: "nvidia-bluefield", image_schemes: &["https", "smb"], ..BOOK },
+    Quirks {
+        family: Family::Supermicro,
+        name: "supermicro",
+        boot_payload: BootPayload::WithMode,
+        cd_words: &["UsbCd", "Cd"],
+        ..BOOK
+    },
+    Quirks { family: Family::FujitsuIrmc, name: "fujitsu-irmc", ..BOOK },
+    Quirks { family: Family::CiscoCimc, name: "cisco-cimc", ..BOOK },
+    Quirks { family: Family::HuaweiIbmc, name: "huawei-ibmc", insert_extras: &[InsertExtra::Protocol], ..BOOK },
+    Quirks { family: Family::Nokia, name: "nokia", insert_extras: &[InsertExtra::Protocol], ..BOOK },
+    Quirks { family: Family::OpenBmc, name: "openbmc", image_schemes: &["https", "smb"], ..BOOK },
+    Quirks { family: Family::Sushy, name: "sushy", clear: ClearForm::Disk, ..BOOK },
+];
+
+/// Words by which a family is known, in what a BMC says about itself.
+const WORDS: &[(&str, Family)] = &[
+    ("dell", Family::DellIdrac9),
+    ("hpe", Family::HpeIlo5),
+    ("hewlett", Family::HpeIlo5),
+    ("hp", Family::HpeIlo4),
+    ("ami", Family::AmiMegarac),
+    ("megatrends", Family::AmiMegarac),
+    ("asrockrack", Family::AmiMegarac),
+    ("lenovo", Family::LenovoXcc),
+    ("supermicro", Family::Supermicro),
+    ("nvidia", Family::NvidiaOpenBmc),
+    ("wiwynn", Family::NvidiaOpenBmc),
+    ("fujitsu", Family::FujitsuIrmc),
+    ("fsas", Family::FujitsuIrmc),
+    ("cisco", Family::CiscoCimc),
+    ("huawei", Family::HuaweiIbmc),
+    ("xfusion", Family::HuaweiIbmc),
+    ("nokia", Family::Nokia),
+    ("openbmc", Family::OpenBmc),
+    ("sushy", Family::Sushy),
+];
+
+/// A generation within a family, told by a second fact.
+const REFINEMENTS: &[Refinement] = &[
+    Refinement {
+        from: Family::DellIdrac9,
+        fact: |facts| facts.manager_model.as_deref(),
+        words: &["12g", "13g"],
+        to: Family::DellIdrac8,
+    },
+    Refinement {
+        from: Family::DellIdrac9,
+        fact: |facts| facts.manager_model.as_deref(),
+        words: &["17g", "18g"],
+        to: Family::DellIdrac10,
+    },
+    Refinement {
+        from: Family::HpeIlo5,
+        fact: |facts| facts.manager_model.as_deref(),
+        words: &["ilo4"],
+        to: Family::HpeIlo4,
+    },
+    Refinement {
+        from: Family::AmiMegarac,
+        fact: |facts| facts.system_model.as_deref(),
+        words: &["dgx", "dgxh100", "dgxa100"],
+        to: Family::NvidiaDgx,
+    },
+    Refinement {
+        from: Family::NvidiaOpenBmc,
+        fact: |facts| facts.product.as_deref(),
+        words: &["bluefield", "bmcmezz"],
+        to: Family::NvidiaBluefield,
+    },
+];
+
+struct Refinement {
+    from: Family,
+    fact: fn(&Facts) -> Option<&str>,
+    words: &'static [&'static str],
+    to: Family,
+}
+
+/// What a BMC says about itself; more is learnt as more is read.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// `Vendor` of the service root: who made the firmware.
+    pub vendor: Option<String>,
+    /// `Product` of the service root.
+    pub product: Option<String>,
+    /// The keys of `Oem` in the service root.
+    pub oem: Vec<String>,
+    /// Who made the system.
+    pub system_manufacturer: Option<String>,
+    /// The system's model.
+    pub system_model: Option<String>,
+    /// Who made the manager.
+    pub manager_manufacturer: Option<String>,
+    /// The manager's model.
+    pub manager_model: Option<String>,
+}
+
+/// The row for a BMC.
+pub fn of(facts: &Facts) -> &'static Quirks {
+    // The firmware's maker decides, not the board's: an AMI firmware on a Lenovo board behaves as AMI.
+    let single_oem = if let [only] = facts.oem.as_slice() { Some(only.as_str()) } else { None };
+    let sources = [
+        facts.vendor.as_deref(),
+        single_oem,
+        facts.system_manufacturer.as_deref(),
+        facts.manager_manufacturer.as_deref(),
+        facts.manager_model.as_deref(),
+    ];
+    let known = sources.into_iter().flatten().find_map(|source| {
+        let words = words(source);
+        WORDS.iter().find(|(word, _)| words.iter().any(|found| found == word)).map(|(_, family)| *family)
+    });
+    let family = known.unwrap_or(Family::Generic);
+    let refined = REFINEMENTS.iter().find(|refinement| {
+        refinement.from == family
+            && (refinement.fact)(facts).is_some_and(|fact| {
+                let (words, joined) = (words(fact), words(fact).concat());
+                refinement.words.iter().any(|word| words.iter().any(|found| found == word) || joined == *word)
+            })
+    });
+    of_family(refined.map_or(family, |refinement| refinement.to))
+}
+
+/// The row of a family.
+pub fn of_family(family: Family) -> &'static Quirks {
+    TABLE.iter().find(|row| row.family == family).unwrap_or(&TABLE[0])
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(of_family(*self).name)
+    }
+}
+
+impl FromStr for Family {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        TABLE.iter().find(|row| row.name.eq_ignore_ascii_case(text.trim())).map(|row| row.family).ok_or_else(|| {
+            let names: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
+            Error::Unsupported {
+                url: "this version".into(),
+                what: format!("tell what {text:?} is; known firmware: {}", names.join(", ")),
+            }
+        })
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(vendor: &str, product: &str, oem: &[&str], manufacturer: &str, manager: &str) -> Facts {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Facts {
+            vendor: some(vendor),
+            product: some(product),
+            oem: oem.iter().map(|key| (*key).to_owned()).collect(),
+            system_manufacturer: some(manufacturer),
+            manager_model: some(manager),
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn families_are_told_apart_by_what_captures_say() {
+        for (facts, family) in [
+            (
+                facts("Dell", "Integrated Dell Remote Access Controller", &["Dell"], "Dell Inc.", "15G Monolithic"),
+                Family::DellIdrac9,
+            ),
+            (facts("Dell", "", &[], "Dell Inc.", "17G Monolithic"), Family::DellIdrac10),
+            (facts("Dell", "", &[], "Dell Inc.", "13G Monolithic"), Family::DellIdrac8),
+            (facts("HPE", "ProLiant DL385 Gen10 Plus v2", &["Hpe"], "HPE", "iLO 5"), Family::HpeIlo5),
+            (facts("", "", &["Hp"], "HP", "iLO 4"), Family::HpeIlo4),
+            (facts("HPE", "", &[], "HPE", "iLO 4"), Family::HpeIlo4),
+            (facts("Lenovo", "", &["Lenovo"], "Lenovo", "Lenovo XClarity Controller"), Family::LenovoXcc),
+            (facts("AMI", "AMI Redfish Server", &["Ami"], "Lenovo", ""), Family::AmiMegarac),
+            (facts("", "", &["Supermicro"], "Supermicro", "ASPEED"), Family::Supermicro),
+            (facts("NVIDIA", "GB200 NVL", &[], "", "GB200"), Family::NvidiaOpenBmc),
+            (facts("Nvidia", "BlueField-3 DPU", &[], "https://www.mellanox.com", ""), Family::NvidiaBluefield),
+            (facts("", "", &["ts_fujitsu"], "FUJITSU", "iRMC S6"), Family::FujitsuIrmc),
+            (facts("", "", &[], "Cisco Systems Inc", ""), Family::CiscoCimc),
+            (facts("xFusion", "", &[], "", ""), Family::HuaweiIbmc),
+            (facts("", "", &[], "", "OpenBmc"), Family::OpenBmc),
+            (facts("", "Sushy Emulator", &[], "Sushy Emulator", "Sushy Emulator"), Family::Sushy),
+            (facts("Acme", "", &["A", "B"], "Contoso", "x"), Family::Generic),
+            (Facts::default(), Family::Generic),
+        ] {
+            assert_eq!(of(&facts).family, family, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn dgx_is_ami_firmware_with_nvidia_habits() {
+        let facts = Facts { vendor: Some("AMI".into()), system_model: Some("DGXH100".into()), ..Facts::default() };
+        assert_eq!(of(&facts).family, Family::NvidiaDgx);
+    }
+
+    #[test]
+    fn every_family_has_one_row_and_a_name_that_can_be_written() {
+        for row in TABLE {
+            assert_eq!(row.name.parse::<Family>().unwrap(), row.family);
+            assert_eq!(
+                TABLE.iter().filter(|other| other.family == row.family || other.name == row.name).count(),
+                1,
+                "{}",
+                row.name
+            );
+        }
+        assert!("commodore".parse::<Family>().unwrap_err().to_string().contains("dell-idrac9"));
+    }
 }

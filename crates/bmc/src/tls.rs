@@ -68,9 +68,11 @@ impl FromStr for Fingerprint {
 
     /// Reads hex of either case, with or without `sha256:` and colons, as openssl and browsers print it.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let invalid = || Error::TrustInvalid {
+        let invalid = || {
+            Error::TrustInvalid {
             why: "the certificate fingerprint must be a SHA-256: 64 hexadecimal digits, with or without colons and a leading sha256:"
                 .into(),
+        }
         };
         let text = text.trim().to_ascii_lowercase();
         let hex = text.strip_prefix("sha256:").or_else(|| text.strip_prefix("sha256=")).unwrap_or(&text);
@@ -218,11 +220,15 @@ fn system_verifier() -> Result<Arc<WebPkiServerVerifier>, Error> {
             }
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(loaded.certs);
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build().map_err(|error| error.to_string())
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider())
+                .build()
+                .map_err(|error| error.to_string())
         })
         .clone()
         .map_err(|why| Error::TrustInvalid {
-            why: format!("this machine has no usable root certificates ({why}); give a CA bundle or a certificate fingerprint"),
+            why: format!(
+                "this machine has no usable root certificates ({why}); give a CA bundle or a certificate fingerprint"
+            ),
         })
 }
 
@@ -231,7 +237,9 @@ fn bundle_verifier(pem: &str) -> Result<Arc<WebPkiServerVerifier>, Error> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
         let certificate = certificate.map_err(|error| invalid(format!("it is not valid PEM ({error})")))?;
-        roots.add(certificate).map_err(|error| invalid(format!("it contains a certificate that cannot be used ({error})")))?;
+        roots
+            .add(certificate)
+            .map_err(|error| invalid(format!("it contains a certificate that cannot be used ({error})")))?;
     }
     if roots.is_empty() {
         return Err(invalid("it contains no certificate (-----BEGIN CERTIFICATE-----)".into()));
@@ -249,7 +257,9 @@ mod tests {
     fn a_pin_is_read_in_every_common_form() {
         let hex = "ab".repeat(32);
         let colons = vec!["AB"; 32].join(":");
-        for text in [hex.clone(), hex.to_uppercase(), format!("sha256:{hex}"), colons.clone(), format!(" SHA256:{colons}\n")] {
+        for text in
+            [hex.clone(), hex.to_uppercase(), format!("sha256:{hex}"), colons.clone(), format!(" SHA256:{colons}\n")]
+        {
             assert_eq!(text.parse::<Fingerprint>().unwrap().to_string(), format!("sha256:{hex}"), "{text}");
         }
         for text in ["", "abc", "sha1:abcd", &"zz".repeat(32), &"ab".repeat(33), &"é".repeat(32)] {

@@ -48,7 +48,12 @@ impl Https {
         let sighting = Arc::new(Sighting::default());
         let tls = if address.is_secure() { Some(Arc::new(tls::client_config(trust, sighting.clone())?)) } else { None };
         let connector = Connector {
-            target: Arc::new(Target { host: address.host().to_owned(), port: address.port(), tls, sighting: sighting.clone() }),
+            target: Arc::new(Target {
+                host: address.host().to_owned(),
+                port: address.port(),
+                tls,
+                sighting: sighting.clone(),
+            }),
         };
         let client = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -121,7 +126,11 @@ fn explain(error: &legacy::Error) -> TransportError {
         cause = current.source();
     }
     let why = root_cause(error);
-    if error.is_connect() { TransportError::Connect(why) } else { TransportError::Broken(format!("the connection broke ({why})")) }
+    if error.is_connect() {
+        TransportError::Connect(why)
+    } else {
+        TransportError::Broken(format!("the connection broke ({why})"))
+    }
 }
 
 fn root_cause(error: &(dyn StdError + 'static)) -> String {
@@ -167,15 +176,18 @@ impl Service<Uri> for Connector {
 
 impl Target {
     async fn connect(&self) -> Result<Stream, TransportError> {
-        let tcp = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|error| self.explain_tcp(&error))?;
+        let tcp =
+            TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|error| self.explain_tcp(&error))?;
         // A request is one small write; waiting for more only adds latency.
         let _ = tcp.set_nodelay(true);
         let used = Used::default();
         let Some(tls) = &self.tls else { return Ok(Stream { io: Io::Plain(tcp), used }) };
         let name = ServerName::try_from(self.host.clone())
             .map_err(|_| TransportError::Connect(format!("{:?} is not a name that TLS can use", self.host)))?;
-        let stream =
-            TlsConnector::from(tls.clone()).connect(name, tcp).await.map_err(|error| explain_tls(&error, self.sighting.get()))?;
+        let stream = TlsConnector::from(tls.clone())
+            .connect(name, tcp)
+            .await
+            .map_err(|error| explain_tls(&error, self.sighting.get()))?;
         Ok(Stream { io: Io::Tls(Box::new(stream)), used })
     }
 
@@ -220,8 +232,12 @@ fn explain_certificate(error: &CertificateError) -> String {
     match error {
         E::UnknownIssuer => "it is self-signed or signed by an authority that is not trusted here".into(),
         E::Expired | E::ExpiredContext { .. } => "it has expired".into(),
-        E::NotValidYet | E::NotValidYetContext { .. } => "it is not valid yet (is the clock of this machine right?)".into(),
-        E::NotValidForName | E::NotValidForNameContext { .. } => format!("it is for another name than the address ({error})"),
+        E::NotValidYet | E::NotValidYetContext { .. } => {
+            "it is not valid yet (is the clock of this machine right?)".into()
+        }
+        E::NotValidForName | E::NotValidForNameContext { .. } => {
+            format!("it is for another name than the address ({error})")
+        }
         E::Revoked => "it was revoked".into(),
         other => other.to_string(),
     }
@@ -245,7 +261,11 @@ impl Connection for Stream {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match &mut self.io {
             Io::Plain(io) => Pin::new(io).poll_read(context, buffer),
             Io::Tls(io) => Pin::new(io).poll_read(context, buffer),

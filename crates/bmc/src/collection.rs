@@ -1,0 +1,179 @@
+//! Members of a collection: expanded where that works, walked where not; one broken member spoils nothing.
+
+use futures::StreamExt as _;
+use serde_json::Value;
+
+use crate::client::{Care, Client};
+use crate::error::Error;
+use crate::resource::{Resource, View};
+
+/// A BMC that pages on and on is not followed for ever.
+const PAGES: usize = 50;
+const MEMBERS: usize = 2048;
+
+/// What a collection holds.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    /// With body, or only a link when `body` is null.
+    entries: Vec<Resource>,
+}
+
+impl Members {
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn uris(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.uri.as_str())
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.entries.retain(|entry| keep(&entry.uri));
+    }
+
+    /// The bodies that are here already.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &Resource> {
+        self.entries.iter().filter(|entry| !entry.body.is_null())
+    }
+}
+
+impl Client {
+    /// Lists a collection, expanded where the BMC can.
+    pub(crate) async fn list(&self, uri: &str, care: Care) -> Result<Members, Error> {
+        if let Some(query) = self.service().await?.expand() {
+            match self.list_pages(&with_query(uri, query), Care::Attempt).await {
+                Ok(members) => {
+                    if members.len() > 0 && members.bodies().next().is_none() {
+                        tracing::debug!("{} announces $expand but does not do it; walking instead", self.origin());
+                        self.service().await?.expand_does_not_work();
+                    }
+                    return Ok(members);
+                }
+                // Refused with the query: it may work without. What is missing or cannot be reached is so in any form.
+                Err(error) if error.refusal().is_some_and(|refusal| refusal.status != 404) || is_bad_answer(&error) => {
+                    let plain = self.list_pages(uri, care).await?;
+                    tracing::debug!(
+                        "{} announces $expand but fails to do it ({error}); walking instead",
+                        self.origin()
+                    );
+                    self.service().await?.expand_does_not_work();
+                    return Ok(plain);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.list_pages(uri, care).await
+    }
+
+    /// Reads the members that have no body yet; members that cannot be read are left out.
+    pub(crate) async fn bodies(&self, members: Members) -> Vec<Resource> {
+        let total = members.len();
+        let read: Vec<Option<Resource>> = futures::stream::iter(members.entries)
+            .map(|entry| async move {
+                if !entry.body.is_null() {
+                    return Some(entry);
+                }
+                match self.get(&entry.uri, Care::Optional).await {
+                    Ok(resource) => Some(resource),
+                    Err(error) => {
+                        tracing::debug!(uri = entry.uri, "a member is left out: {error}");
+                        None
+                    }
+                }
+            })
+            .buffered(2)
+            .collect()
+            .await;
+        let read: Vec<Resource> = read.into_iter().flatten().collect();
+        if read.len() < total {
+            tracing::debug!(
+                "{} of {total} members of a collection of {} could not be read",
+                total - read.len(),
+                self.origin()
+            );
+        }
+        read
+    }
+
+    async fn list_pages(&self, uri: &str, care: Care) -> Result<Members, Error> {
+        let mut members = Members::default();
+        let mut page = Some(uri.to_owned());
+        for _ in 0..PAGES {
+            let Some(uri) = page.take() else { break };
+            let mut resource = self.get(&uri, care).await?;
+            page = next_page(&resource.body);
+            for member in take_members(&mut resource.body) {
+                if members.entries.len() >= MEMBERS {
+                    tracing::warn!(
+                        "a collection of {} has more than {MEMBERS} members; the rest is left out",
+                        self.origin()
+                    );
+                    return Ok(members);
+                }
+                members.entries.extend(entry(member));
+            }
+        }
+        Ok(members)
+    }
+}
+
+fn next_page(body: &Value) -> Option<String> {
+    ["/Members@odata.nextLink", "/@odata.nextLink"].iter().find_map(|pointer| View(body).link(pointer))
+}
+
+fn take_members(body: &mut Value) -> Vec<Value> {
+    for pointer in ["/Members", "/Links/Members", "/Items"] {
+        if let Some(Value::Array(members)) = body.pointer_mut(pointer).map(Value::take) {
+            return members;
+        }
+    }
+    Vec::new()
+}
+
+/// A member with its body when it has one that can be believed (AMI expands to fragments without `Id`), else its link.
+fn entry(member: Value) -> Option<Resource> {
+    let is_whole = View(&member).text("/Id").is_some() && !View(&member).has("/@Message.ExtendedInfo");
+    let resource = Resource::embedded(member)?;
+    Some(if is_whole { resource } else { Resource { uri: resource.uri, ..Resource::default() } })
+}
+
+fn with_query(uri: &str, query: &str) -> String {
+    let separator = if uri.contains('?') { '&' } else { '?' };
+    format!("{uri}{separator}{query}")
+}
+
+fn is_bad_answer(error: &Error) -> bool {
+    matches!(error, Error::BadAnswer { .. })
+}
+
+impl Client {
+    /// Reads a resource with the resources that it links to in place of the links, where the BMC can.
+    pub(crate) async fn get_expanded(&self, uri: &str, care: Care) -> Result<Resource, Error> {
+        match self.service().await?.expand() {
+            Some(query) => self.get(&with_query(uri, query), care).await,
+            None => self.get(uri, care).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nvidia_dpu_has_null_members_and_old_services_keep_them_elsewhere() {
+        assert!(take_members(&mut json!({"Members": null})).is_empty());
+        assert!(take_members(&mut json!({"Members": "x"})).is_empty());
+        assert_eq!(take_members(&mut json!({"Links": {"Members": [1]}})).len(), 1);
+    }
+
+    #[test]
+    fn ami_expands_to_fragments_that_are_only_taken_as_links() {
+        assert!(entry(json!({"@odata.id": "/a", "Status": {}})).unwrap().body.is_null());
+        assert!(entry(json!({"@odata.id": "/a", "Id": "a", "@Message.ExtendedInfo": []})).unwrap().body.is_null());
+        assert!(!entry(json!({"@odata.id": "/a", "Id": "a"})).unwrap().body.is_null());
+        assert!(entry(json!({"Id": "a"})).is_none());
+    }
+}

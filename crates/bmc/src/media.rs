@@ -1,0 +1,462 @@
+//! Virtual media: which drives there are, what is in them, inserting and ejecting.
+
+use std::time::Duration;
+
+use engine::server::Media;
+use serde_json::{Map, Value, json};
+
+use crate::client::Care;
+use crate::error::{Error, Refusal};
+use crate::quirks::{InsertExtra, Quirks};
+use crate::resource::Resource;
+use crate::system::{Known, RedfishSystem};
+
+/// An iDRAC that is still ejecting answers 500 for some seconds.
+const BUSY_TRIES: u32 = 3;
+const BUSY_PAUSE: Duration = Duration::from_secs(3);
+/// How often an insertion is sent in other forms, and how many drives are tried.
+const FORMS: u32 = 5;
+const DRIVES: usize = 4;
+
+/// The virtual CD drives of a system.
+#[derive(Debug, Clone)]
+pub(crate) struct Slots {
+    collection: String,
+    drives: Vec<Drive>,
+}
+
+/// One drive that can take an image.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Drive {
+    uri: String,
+    id: String,
+    insert: Option<String>,
+    eject: Option<String>,
+    etag: Option<String>,
+    image: Option<String>,
+    inserted: bool,
+}
+
+impl Drive {
+    fn read(resource: &Resource) -> Self {
+        let view = resource.view();
+        let image = view.text("/Image");
+        Self {
+            uri: resource.uri.clone(),
+            id: resource.id(),
+            insert: view.text("/Actions/#VirtualMedia.InsertMedia/target"),
+            eject: view.text("/Actions/#VirtualMedia.EjectMedia/target"),
+            etag: resource.etag.clone(),
+            inserted: view.flag("/Inserted").unwrap_or(image.is_some()),
+            image,
+        }
+    }
+
+    fn media(&self) -> Media {
+        Media { slot: self.id.clone(), image: self.image.clone(), inserted: self.inserted }
+    }
+}
+
+impl RedfishSystem {
+    pub(crate) async fn look_at_media(&self) -> Result<Vec<Media>, Error> {
+        let known = self.ready_to_look().await?;
+        let slots = match known.slots.clone() {
+            Some(slots) => self.refresh(slots).await?,
+            None => self.find_slots(&known).await?,
+        };
+        Ok(slots.drives.iter().map(Drive::media).collect())
+    }
+
+    pub(crate) async fn insert(&self, image: &str) -> Result<(), Error> {
+        let known = self.ready_to_act().await?;
+        let slots = match known.slots.clone().filter(|slots| !slots.drives.is_empty()) {
+            Some(slots) => slots,
+            None => self.find_slots(&known).await?,
+        };
+        let mut last = None;
+        for drive in slots.drives.iter().take(DRIVES) {
+            // Never skipped because the image seems to be in there already: an iDRAC shows what was ejected long ago.
+            if drive.media().is_occupied() {
+                self.eject(drive).await?;
+            }
+            match self.insert_into(drive, image, known.quirks).await {
+                Ok(()) => return Ok(()),
+                // Cisco reserves drives for its console, OpenBMC lists drives that only a browser can fill.
+                Err(error) if error.refusal().is_some_and(|refusal| matches!(refusal.status, 404 | 405 | 501)) => {
+                    last = Some(self.refused(image, known.quirks, &error));
+                }
+                Err(error) => return Err(self.refused(image, known.quirks, &error)),
+            }
+        }
+        Err(last.unwrap_or_else(|| {
+            self.unsupported("take an image: it shows no virtual CD drive (a licence may be missing)")
+        }))
+    }
+
+    pub(crate) async fn eject_all(&self) -> Result<(), Error> {
+        let known = self.ready_to_act().await?;
+        let slots = match known.slots.clone() {
+            Some(slots) => self.refresh(slots).await?,
+            None => self.find_slots(&known).await?,
+        };
+        for drive in slots.drives.iter().filter(|drive| drive.media().is_occupied()) {
+            self.eject(drive).await?;
+        }
+        Ok(())
+    }
+
+    async fn ready_to_look(&self) -> Result<Known, Error> {
+        match self.known() {
+            Some(known) => Ok(known),
+            None => Ok(self.read_system().await?.0),
+        }
+    }
+
+    /// Looks for drives: of the system first, then of its manager.
+    async fn find_slots(&self, known: &Known) -> Result<Slots, Error> {
+        if let Some(collection) = &known.media_of_system {
+            let slots = self.slots_of(collection, known).await?;
+            if !slots.drives.is_empty() {
+                return Ok(slots);
+            }
+        }
+        let of_manager = match &known.media_of_manager {
+            Some(link) => Some(link.clone()),
+            None => match self.read_manager(known).await {
+                Ok(manager) => manager.view().link("/VirtualMedia"),
+                Err(error) if error.refusal().is_some() || matches!(error, Error::Unsupported { .. }) => None,
+                Err(error) => return Err(error),
+            },
+        };
+        match of_manager {
+            Some(collection) => self.slots_of(&collection, known).await,
+            None => Ok(self.remember(Slots { collection: String::new(), drives: Vec::new() })),
+        }
+    }
+
+    async fn slots_of(&self, collection: &str, known: &Known) -> Result<Slots, Error> {
+        let members = match self.client.list(collection, Care::Optional).await {
+            Ok(members) => members,
+            Err(error)
+                if error
+                    .refusal()
+                    .is_some_and(|refusal| matches!(refusal.status, 400 | 403 | 404 | 405 | 500 | 501)) =>
+            {
+                tracing::debug!("no virtual media at {collection}: {error}");
+                return Ok(self.remember(Slots { collection: collection.to_owned(), drives: Vec::new() }));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut found = self.client.bodies(members).await;
+        let quirks = self.known().map_or(known.quirks, |known| known.quirks);
+        found.retain(|resource| is_usable(resource, quirks));
+        found.sort_by_key(|resource| rank(resource, quirks));
+        let drives = found.iter().map(Drive::read).collect();
+        Ok(self.remember(Slots { collection: collection.to_owned(), drives }))
+    }
+
+    /// Reads the drives again: all at once where that costs one request, else one by one.
+    async fn refresh(&self, mut slots: Slots) -> Result<Slots, Error> {
+        let at_once = slots.drives.len() > 1 && self.client.service().await?.expand().is_some();
+        let seen = if at_once {
+            let members = self.client.list(&slots.collection, Care::Needed).await?;
+            self.client.bodies(members).await
+        } else {
+            let mut seen = Vec::new();
+            for drive in slots.drives.iter().take(DRIVES) {
+                seen.push(self.client.get(&drive.uri, Care::Needed).await?);
+            }
+            seen
+        };
+        for drive in &mut slots.drives {
+            if let Some(resource) = seen.iter().find(|resource| resource.uri == drive.uri) {
+                *drive = Drive::read(resource);
+            }
+        }
+        Ok(self.remember(slots))
+    }
+
+    async fn insert_into(&self, drive: &Drive, image: &str, quirks: &Quirks) -> Result<(), Error> {
+        let mut extras = quirks.insert_extras.to_vec();
+        let (mut forms, mut busy, mut emptied) = (0, 0, false);
+        loop {
+            forms += 1;
+            let error = match self.send_insert(drive, image, &extras).await {
+                Ok(()) => {
+                    self.update_drive(&drive.uri, |drive| {
+                        drive.image = Some(image.to_owned());
+                        drive.inserted = true;
+                        drive.etag = None;
+                    });
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let Some(refusal) = error.refusal() else { return Err(error) };
+            if refusal.is_server_failure() && busy < BUSY_TRIES {
+                busy += 1;
+                tokio::time::sleep(BUSY_PAUSE).await;
+                continue;
+            }
+            if forms >= FORMS || matches!(refusal.status, 401 | 403 | 404 | 405 | 501) {
+                return Err(error);
+            }
+            if let Some(extra) = wanted_extra(refusal, &extras) {
+                extras.push(extra);
+                continue;
+            }
+            if !emptied {
+                emptied = true;
+                let now = Drive::read(&self.client.get(&drive.uri, Care::Needed).await?);
+                if now.inserted && now.image.as_deref() == Some(image) {
+                    return Ok(());
+                }
+                if now.media().is_occupied() {
+                    self.eject(&now).await?;
+                    continue;
+                }
+            }
+            match [InsertExtra::Protocol, InsertExtra::Method].into_iter().find(|extra| !extras.contains(extra)) {
+                // Without a reason the missing parameter can only be guessed (Nokia, xFusion).
+                Some(extra) if !refusal.problem.is_specific() => extras.push(extra),
+                _ => return Err(error),
+            }
+        }
+    }
+
+    async fn send_insert(&self, drive: &Drive, image: &str, extras: &[InsertExtra]) -> Result<(), Error> {
+        let mut body = Map::from_iter([("Image".to_owned(), json!(image))]);
+        for extra in extras {
+            match extra {
+                InsertExtra::Protocol => {
+                    body.insert("TransferProtocolType".into(), json!(protocol_of(image)));
+                }
+                InsertExtra::Method => {
+                    body.insert("TransferMethod".into(), json!("Stream"));
+                }
+                InsertExtra::Credentials => {
+                    body.insert("UserName".into(), json!("none"));
+                    body.insert("Password".into(), json!("none"));
+                }
+            }
+        }
+        let answer = if let Some(target) = &drive.insert {
+            // Nothing but the image: Supermicro X11 and X12 refuse Inserted and WriteProtected.
+            self.client.post(target, &Value::Object(body)).await?
+        } else {
+            body.insert("Inserted".into(), json!(true));
+            body.insert("WriteProtected".into(), json!(true));
+            self.client.patch(&drive.uri, &Value::Object(body), drive.etag.as_deref()).await?
+        };
+        self.client.follow(answer).await
+    }
+
+    async fn eject(&self, drive: &Drive) -> Result<(), Error> {
+        let mut drive = drive.clone();
+        // Supermicro shows the action only while something is in the drive.
+        if drive.insert.is_some() && drive.eject.is_none() {
+            drive = Drive::read(&self.client.get(&drive.uri, Care::Needed).await?);
+        }
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let sent = match (&drive.insert, &drive.eject) {
+                // iLO refuses an empty body.
+                (_, Some(target)) => self.client.post(target, &json!({})).await,
+                (None, None) => {
+                    let body = json!({"Image": null, "Inserted": false});
+                    self.client.patch(&drive.uri, &body, drive.etag.as_deref()).await
+                }
+                (Some(_), None) if !drive.media().is_occupied() => return self.emptied(&drive.uri),
+                (Some(_), None) => return Err(self.unsupported(format!("eject what is in its drive {}", drive.id))),
+            };
+            let outcome = match sent {
+                Ok(answer) => self.client.follow(answer).await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = outcome else { return self.emptied(&drive.uri) };
+            let Some(refusal) = error.refusal() else { return Err(error) };
+            drive = Drive::read(&self.client.get(&drive.uri, Care::Needed).await?);
+            if !drive.media().is_occupied() {
+                return self.emptied(&drive.uri);
+            }
+            if !refusal.is_server_failure() || attempt >= BUSY_TRIES {
+                return Err(error);
+            }
+            tokio::time::sleep(BUSY_PAUSE).await;
+        }
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "it ends an ejection, which can fail")]
+    fn emptied(&self, uri: &str) -> Result<(), Error> {
+        self.update_drive(uri, |drive| {
+            drive.image = None;
+            drive.inserted = false;
+            drive.etag = None;
+        });
+        Ok(())
+    }
+
+    fn update_drive(&self, uri: &str, change: impl FnOnce(&mut Drive)) {
+        self.update(|known| {
+            if let Some(drive) =
+                known.slots.iter_mut().flat_map(|slots| &mut slots.drives).find(|drive| drive.uri == uri)
+            {
+                change(drive);
+            }
+        });
+    }
+
+    fn remember(&self, slots: Slots) -> Slots {
+        self.update(|known| known.slots = Some(slots.clone()));
+        slots
+    }
+
+    fn refused(&self, image: &str, quirks: &Quirks, error: &Error) -> Error {
+        let said = match error {
+            Error::Refused(refusal) if !matches!(refusal.status, 401 | 403 | 408 | 429 | 502 | 503 | 504) => {
+                format!("{} (status {})", refusal.problem, refusal.status)
+            }
+            Error::TaskFailed { said, .. } => said.clone(),
+            other => return other.clone(),
+        };
+        let shown = without_secrets(image);
+        let said = said.replace(image, &shown);
+        let hint = hint(image, quirks).map(|hint| format!(". {hint}")).unwrap_or_default();
+        Error::MediaRefused { url: self.client.origin().to_owned(), image: shown, said: format!("{said}{hint}") }
+    }
+}
+
+/// A drive for CDs that takes an image by itself, by action or by change.
+fn is_usable(resource: &Resource, quirks: &Quirks) -> bool {
+    let view = resource.view();
+    let kinds = view.texts("/MediaTypes");
+    let is_cd = if kinds.is_empty() {
+        resource.id().to_ascii_lowercase().contains("cd")
+    } else {
+        kinds.iter().any(|kind| kind.eq_ignore_ascii_case("CD") || kind.eq_ignore_ascii_case("DVD"))
+    };
+    let takes_images = view.text("/Actions/#VirtualMedia.InsertMedia/target").is_some()
+        || quirks.media_by_patch
+        || !view.has("/Actions");
+    let is_permitted = !quirks.only_these_slots || quirks.slots.contains(&resource.id().as_str());
+    is_cd && takes_images && is_permitted
+}
+
+/// Preferred ids first, then drives with an action, then in the BMC's order.
+fn rank(resource: &Resource, quirks: &Quirks) -> (usize, bool) {
+    let id = resource.id();
+    let preferred = quirks.slots.iter().position(|start| id.starts_with(start)).unwrap_or(quirks.slots.len());
+    (preferred, !resource.view().has("/Actions/#VirtualMedia.InsertMedia"))
+}
+
+/// The parameter that the BMC says it misses.
+fn wanted_extra(refusal: &Refusal, extras: &[InsertExtra]) -> Option<InsertExtra> {
+    let problem = &refusal.problem;
+    let named = [
+        (InsertExtra::Protocol, problem.is_about("TransferProtocolType")),
+        (InsertExtra::Method, problem.is_about("TransferMethod")),
+        (InsertExtra::Credentials, problem.is_about("UserName") || problem.is_about("Password")),
+    ];
+    named.into_iter().find(|(extra, is_wanted)| *is_wanted && !extras.contains(extra)).map(|(extra, _)| extra)
+}
+
+fn protocol_of(image: &str) -> String {
+    match image.split_once("://").map(|(scheme, _)| scheme.to_ascii_uppercase()).as_deref() {
+        Some("SMB" | "CIFS") => "CIFS".into(),
+        Some(scheme) => scheme.to_owned(),
+        None => "HTTP".into(),
+    }
+}
+
+/// What is known to go wrong with such a URL.
+fn hint(image: &str, quirks: &Quirks) -> Option<String> {
+    let scheme = image.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()).unwrap_or_default();
+    if !quirks.image_schemes.is_empty() && !quirks.image_schemes.contains(&scheme.as_str()) {
+        return Some(format!("This firmware only takes images from {}", quirks.image_schemes.join(" and ")));
+    }
+    if image.contains(['?', '&', '=']) {
+        return Some("Many BMCs refuse URLs with a query (?, & or =)".into());
+    }
+    if !image.to_ascii_lowercase().ends_with(".iso") {
+        return Some("Many BMCs want the URL to end in .iso".into());
+    }
+    (image.len() > 255).then(|| "Many BMCs refuse URLs of more than 255 characters".into())
+}
+
+/// A URL may carry a password or a ticket: host and file name are enough to recognise it.
+fn without_secrets(image: &str) -> String {
+    let (scheme, rest) = image.split_once("://").unwrap_or(("", image));
+    let path_and_host = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = path_and_host.split_once('/').unwrap_or((path_and_host, ""));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    match path.rsplit_once('/') {
+        Some((_, file)) => format!("{scheme}://{host}/…/{file}"),
+        None => format!("{scheme}://{host}/{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Family;
+    use crate::quirks::of_family;
+
+    fn slot(id: &str, kinds: &[&str], actions: Value) -> Resource {
+        let mut body = json!({"Id": id, "MediaTypes": kinds});
+        if !actions.is_null() {
+            body["Actions"] = actions;
+        }
+        Resource { uri: format!("/vm/{id}"), etag: None, body }
+    }
+
+    fn chosen(slots: &[Resource], family: Family) -> Vec<String> {
+        let quirks = of_family(family);
+        let mut usable: Vec<&Resource> = slots.iter().filter(|slot| is_usable(slot, quirks)).collect();
+        usable.sort_by_key(|slot| rank(slot, quirks));
+        usable.iter().map(|slot| slot.id()).collect()
+    }
+
+    fn both() -> Value {
+        json!({"#VirtualMedia.InsertMedia": {"target": "/i"}, "#VirtualMedia.EjectMedia": {"target": "/e"}})
+    }
+
+    #[test]
+    fn lenovo_prefers_ext_over_remote_and_has_no_actions() {
+        let slots = ["Remote1", "RDOC1", "EXT2", "EXT1"].map(|id| slot(id, &["CD", "DVD"], Value::Null));
+        assert_eq!(chosen(&slots, Family::LenovoXcc), ["EXT2", "EXT1", "Remote1", "RDOC1"]);
+    }
+
+    #[test]
+    fn idrac10_only_takes_an_image_in_slot_1() {
+        let slots = ["2", "1"].map(|id| slot(id, &["CD", "DVD", "USBStick"], both()));
+        assert_eq!(chosen(&slots, Family::DellIdrac10), ["1"]);
+    }
+
+    #[test]
+    fn cisco_blades_offer_dvd_only_and_openbmc_lists_drives_without_insertion() {
+        let proxy = slot("Slot_0", &["CD"], json!({"#VirtualMedia.EjectMedia": {"target": "/e"}}));
+        let slots = [proxy, slot("3", &["DVD"], both()), slot("F", &["Floppy", "USBStick"], both())];
+        assert_eq!(chosen(&slots, Family::Generic), ["3"]);
+    }
+
+    #[test]
+    fn a_url_is_told_without_password_and_ticket() {
+        assert_eq!(without_secrets("http://u:p@h:8080/t/SECRET/a.iso?x=y"), "http://h:8080/…/a.iso");
+        assert_eq!(without_secrets("https://h/a.iso"), "https://h/a.iso");
+        assert_eq!(without_secrets("nonsense"), "://nonsense/");
+    }
+
+    #[test]
+    fn openbmc_takes_https_only_and_says_so() {
+        assert!(hint("http://h/a.iso", of_family(Family::OpenBmc)).unwrap().contains("https"));
+        assert_eq!(hint("https://h/a.iso", of_family(Family::OpenBmc)), None);
+        assert!(hint("http://h/a.iso?x=1", of_family(Family::Generic)).unwrap().contains("query"));
+    }
+
+    #[test]
+    fn the_protocol_comes_from_the_scheme() {
+        assert_eq!(protocol_of("https://h/a.iso"), "HTTPS");
+        assert_eq!(protocol_of("smb://h/a.iso"), "CIFS");
+    }
+}

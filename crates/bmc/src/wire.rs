@@ -1,0 +1,357 @@
+//! One exchange with a BMC: lanes, time-out, redirects, breaker and metrics. Knows no sessions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::failure::Kind;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, LOCATION};
+use http::{HeaderMap, Method, Uri};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::address::Address;
+use crate::breaker::{Admission, Breaker};
+use crate::credentials::Credentials;
+use crate::error::{Error, Refusal};
+use crate::error_body::Problem;
+use crate::observer::Observer;
+use crate::resource::{Resource, View};
+use crate::retry::Dice;
+use crate::transport::{Transport, TransportError};
+
+pub(crate) const ROOT: &str = "/redfish/v1/";
+/// From the first byte of the request to the last of the answer. Slow BMCs need up to 25 s for a large page.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+const REDIRECTS: usize = 3;
+
+/// What to ask.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask<'a> {
+    pub(crate) method: Method,
+    pub(crate) path: &'a str,
+    pub(crate) body: Option<&'a Value>,
+    pub(crate) if_match: Option<&'a str>,
+    pub(crate) authorisation: Option<(HeaderName, HeaderValue)>,
+    /// A failure says nothing about the BMC as a whole: sushy answers 500 for a storage that it lacks.
+    pub(crate) optional: bool,
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn get(path: &'a str) -> Self {
+        Self { method: Method::GET, path, body: None, if_match: None, authorisation: None, optional: false }
+    }
+
+    pub(crate) fn with_body(method: Method, path: &'a str, body: &'a Value) -> Self {
+        Self { method, body: Some(body), ..Self::get(path) }
+    }
+}
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    /// What was asked in the end: redirects are followed.
+    pub(crate) path: String,
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Why nothing came back.
+#[derive(Debug, Clone)]
+pub(crate) enum WireError {
+    Transport(TransportError),
+    /// Anything that trying again does not mend.
+    Final(Error),
+}
+
+impl From<Error> for WireError {
+    fn from(error: Error) -> Self {
+        Self::Final(error)
+    }
+}
+
+impl Answer {
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    fn problem(&self) -> Problem {
+        Problem::read(self.status, self.header(CONTENT_TYPE).unwrap_or_default(), &self.body)
+    }
+
+    pub(crate) fn json(&self) -> Option<Value> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    /// The resource that was read.
+    pub(crate) fn resource(&self, origin: &str) -> Result<Resource, Error> {
+        let body: Value = serde_json::from_slice(&self.body).map_err(|error| Error::BadAnswer {
+            url: format!("{origin}{}", self.path),
+            why: if self.body.is_empty() {
+                "the body is empty".into()
+            } else {
+                format!("the body is not JSON ({error}): {}", self.problem())
+            },
+        })?;
+        if !body.is_object() {
+            return Err(Error::BadAnswer {
+                url: format!("{origin}{}", self.path),
+                why: "the body is not a JSON object".into(),
+            });
+        }
+        let etag = self.header(ETAG).map(str::to_owned).or_else(|| View(&body).text("/@odata.etag"));
+        let uri = self.path.split('?').next().unwrap_or_default().to_owned();
+        Ok(Resource { uri, etag, body })
+    }
+}
+
+/// The line to one BMC.
+pub(crate) struct Wire {
+    address: Address,
+    origin: String,
+    credentials: Credentials,
+    transport: Arc<dyn Transport>,
+    observer: Arc<dyn Observer>,
+    pub(crate) dice: Dice,
+    breaker: Breaker,
+    /// A BMC is a slow single core: two reads and one change at a time, first come first served.
+    reads: Semaphore,
+    changes: Semaphore,
+    /// The last thing that went wrong, for operations that run out of time.
+    trouble: Mutex<Option<(Kind, String)>>,
+}
+
+impl Wire {
+    pub(crate) fn new(
+        address: Address,
+        credentials: Credentials,
+        transport: Arc<dyn Transport>,
+        observer: Arc<dyn Observer>,
+        seed: u64,
+    ) -> Self {
+        let origin = address.origin();
+        Self {
+            address,
+            origin,
+            credentials,
+            transport,
+            observer,
+            dice: Dice::new(seed),
+            breaker: Breaker::new(),
+            reads: Semaphore::new(2),
+            changes: Semaphore::new(1),
+            trouble: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    pub(crate) fn transport(&self) -> &dyn Transport {
+        self.transport.as_ref()
+    }
+
+    /// Takes and forgets what went wrong last.
+    pub(crate) fn take_trouble(&self) -> Option<(Kind, String)> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn note_trouble(&self, kind: Kind, what: String) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some((kind, what));
+    }
+
+    /// Sends one request, if the breaker lets it, and follows redirects of reads within the same BMC.
+    pub(crate) async fn exchange(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
+        match self.breaker.admit() {
+            Admission::Yes => {}
+            Admission::No { retry_in, failures, last } => return Err(self.open(retry_in, failures, last).into()),
+            Admission::AfterProbe(probe) => {
+                let answer = self.send(&Ask::get(ROOT)).await;
+                drop(probe);
+                match answer {
+                    Ok(answer) if answer.status < 500 => {}
+                    _ => match self.breaker.admit() {
+                        Admission::No { retry_in, failures, last } => {
+                            return Err(self.open(retry_in, failures, last).into());
+                        }
+                        _ => answer.map(|_| ())?,
+                    },
+                }
+            }
+        }
+        self.follow(ask).await
+    }
+
+    /// Sends one request whatever the breaker says: to end a session.
+    pub(crate) async fn exchange_anyway(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
+        self.send(ask).await
+    }
+
+    /// What the BMC said, without what it was sent in confidence.
+    pub(crate) fn problem(&self, answer: &Answer) -> Problem {
+        answer.problem().map_sentence(|text| self.credentials.redact(text))
+    }
+
+    /// The refusal that an answer is.
+    pub(crate) fn refusal(&self, method: &Method, answer: &Answer) -> Error {
+        let problem = self.problem(answer);
+        let url = format!("{}{}", self.origin, answer.path);
+        Error::Refused(Box::new(Refusal { method: method.to_string(), url, status: answer.status, problem }))
+    }
+
+    /// The path of a link that may be absolute; `None` when it leads elsewhere.
+    pub(crate) fn own_path(&self, link: &str) -> Option<String> {
+        if link.starts_with('/') && !link.starts_with("//") {
+            return Some(link.to_owned());
+        }
+        let uri: Uri = link.parse().ok()?;
+        let there = Address::parse(&format!("{}://{}", uri.scheme_str()?, uri.authority()?)).ok()?;
+        let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        (there.origin() == self.origin).then(|| path.to_owned())
+    }
+
+    pub(crate) fn explain(&self, error: WireError) -> Error {
+        let url = self.origin.clone();
+        match error {
+            WireError::Final(error) => error,
+            WireError::Transport(error) => match error {
+                TransportError::Untrusted { why, fingerprint } => Error::CertificateUntrusted { url, why, fingerprint },
+                TransportError::Changed { pinned, seen } => Error::CertificateChanged { url, pinned, seen },
+                TransportError::NotTls(_) | TransportError::NotHttp(_) => {
+                    Error::NotRedfish { url, why: error.to_string() }
+                }
+                TransportError::TooLong(_) => Error::BadAnswer { url, why: error.to_string() },
+                other => Error::Unreachable { url, why: other.to_string() },
+            },
+        }
+    }
+
+    fn open(&self, retry_in: Duration, failures: u32, last: String) -> Error {
+        Error::BreakerOpen { url: self.origin.clone(), failures, retry_in_seconds: retry_in.as_secs().max(1), last }
+    }
+
+    async fn follow(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
+        let mut answer = self.send(ask).await?;
+        let mut hops = 0;
+        while ask.method == Method::GET && matches!(answer.status, 301 | 302 | 307 | 308) {
+            let Some(location) = answer.header(LOCATION) else { break };
+            let Some(path) = self.own_path(location) else {
+                let there = location
+                    .parse::<Uri>()
+                    .ok()
+                    .and_then(|uri| Some(format!("{}://{}", uri.scheme_str()?, uri.host()?)));
+                let why = format!(
+                    "it redirects to {}, which is not followed; write that address instead if it is the BMC",
+                    there.as_deref().unwrap_or("somewhere else")
+                );
+                return Err(Error::NotRedfish { url: self.origin.clone(), why }.into());
+            };
+            hops += 1;
+            if hops > REDIRECTS {
+                return Err(Error::BadAnswer {
+                    url: format!("{}{}", self.origin, ask.path),
+                    why: "it redirects in circles".into(),
+                }
+                .into());
+            }
+            answer = self.send(&Ask { path: &path, ..ask.clone() }).await?;
+        }
+        Ok(answer)
+    }
+
+    async fn send(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
+        let request = self.request(ask)?;
+        let lane = if ask.method == Method::GET { &self.reads } else { &self.changes };
+        let permit = lane.acquire().await;
+        let sent = tokio::time::timeout(REQUEST_TIMEOUT, self.transport.send(request)).await;
+        drop(permit);
+        let outcome = sent.unwrap_or(Err(TransportError::TimedOut(REQUEST_TIMEOUT.as_secs())));
+        match outcome {
+            Ok(response) => {
+                let status = response.status().as_u16();
+                self.observer.request(&ask.method, outcome_of_status(status), Some(status));
+                let (parts, body) = response.into_parts();
+                let answer = Answer { path: ask.path.to_owned(), status, headers: parts.headers, body };
+                if status < 500 || status == 501 {
+                    self.breaker.succeeded();
+                } else {
+                    let refusal = self.refusal(&ask.method, &answer);
+                    self.note_trouble(refusal.kind(), refusal.to_string());
+                    if !ask.optional {
+                        self.breaker.failed(refusal.to_string(), self.dice.roll());
+                    }
+                }
+                Ok(answer)
+            }
+            Err(error) => {
+                self.observer.request(&ask.method, outcome_of_error(&error), None);
+                let told = self.explain(WireError::Transport(error.clone()));
+                tracing::debug!(method = %ask.method, path = ask.path, %error, "no answer from {}", self.origin);
+                self.note_trouble(told.kind(), told.to_string());
+                if error.is_transient() {
+                    self.breaker.failed(told.to_string(), self.dice.roll());
+                }
+                Err(WireError::Transport(error))
+            }
+        }
+    }
+
+    fn request(&self, ask: &Ask<'_>) -> Result<http::Request<Bytes>, Error> {
+        let unusable =
+            || Error::BadAnswer { url: self.origin.clone(), why: format!("it gave {:?} as a link", ask.path) };
+        // Links may point into a resource; and some contain blanks.
+        let path = ask.path.split('#').next().unwrap_or_default().replace(' ', "%20");
+        let uri: Uri = format!("{}{path}", self.origin).parse().map_err(|_| unusable())?;
+        let mut request = http::Request::new(ask.body.map(|body| Bytes::from(body.to_string())).unwrap_or_default());
+        *request.method_mut() = ask.method.clone();
+        *request.uri_mut() = uri;
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        // Offering compression makes some BMCs turn their ETags weak.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(HeaderName::from_static("odata-version"), HeaderValue::from_static("4.0"));
+        if ask.body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if let Some(etag) = ask.if_match.and_then(|etag| HeaderValue::from_str(etag).ok()) {
+            headers.insert(IF_MATCH, etag);
+        }
+        if let Some((name, value)) = &ask.authorisation {
+            headers.insert(name, value.clone());
+        }
+        Ok(request)
+    }
+}
+
+fn outcome_of_status(status: u16) -> &'static str {
+    match status {
+        ..400 => "ok",
+        401 => "unauthorized",
+        408 | 429 | 503 => "busy",
+        400..500 => "refused",
+        _ => "failed",
+    }
+}
+
+fn outcome_of_error(error: &TransportError) -> &'static str {
+    match error {
+        TransportError::Connect(_) | TransportError::Broken(_) | TransportError::Tls(_) => "unreachable",
+        TransportError::TimedOut(_) => "timeout",
+        TransportError::Untrusted { .. } | TransportError::Changed { .. } => "untrusted",
+        TransportError::NotTls(_) | TransportError::NotHttp(_) | TransportError::TooLong(_) => "garbled",
+    }
+}
