@@ -34,7 +34,9 @@ impl Core {
     }
 
     fn lay_system(&self, state: &mut State, asked: &Asked<'_>, index: usize, body: &mut Value) {
-        body["PowerState"] = self.shown_power(state, asked, index);
+        if body.get("PowerState").is_some() {
+            body["PowerState"] = self.shown_power(state, asked, index);
+        }
         let server = &state.servers[index];
         if body["BootProgress"].is_object() {
             body["BootProgress"]["LastState"] = json!(server.boot_progress(asked.now));

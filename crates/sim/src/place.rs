@@ -15,7 +15,7 @@ pub(crate) struct SystemPlace {
     pub(crate) reset: Option<String>,
     /// Allowable `ResetType`s; empty means that none are listed.
     pub(crate) reset_types: Vec<String>,
-    /// Allowable override targets.
+    /// Allowable override targets; empty means that none are listed.
     pub(crate) boot_targets: Vec<String>,
     /// The settings object that takes boot overrides.
     pub(crate) settings: Option<String>,

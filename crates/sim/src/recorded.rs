@@ -222,7 +222,9 @@ impl Tree {
         });
         adjusted.query.only = features["OnlyMemberQuery"] == true;
         let systems = self.members(&root["Systems"]);
-        if let Some(boot) = systems.iter().map(|(_, s)| &s["Boot"]).find(|b| !b["BootSourceOverrideTarget"].is_null()) {
+        if let Some(boot) =
+            systems.iter().map(|(_, s)| &s["Boot"]).find(|b| b.get("BootSourceOverrideTarget").is_some())
+        {
             if boot.get("BootSourceOverrideMode").is_none() {
                 adjusted.boot.mode = ModeRule::Absent;
             }

@@ -89,7 +89,8 @@ fn change(core: &Core, boot: &Map<String, Value>, system: usize, before: &Overri
         return Err(Problem::bad_request("PropertyMissing", format!("{name} are required properties.")));
     }
     if let Some(word) = target {
-        if !core.places.systems[system].boot_targets.iter().any(|t| t == word) {
+        let targets = &core.places.systems[system].boot_targets;
+        if !targets.is_empty() && !targets.iter().any(|t| t == word) {
             return Err(Problem::not_in_list(word, "Boot/BootSourceOverrideTarget"));
         }
         word.clone_into(&mut set.target);
