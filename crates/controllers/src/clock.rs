@@ -5,6 +5,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -13,11 +14,21 @@ use tokio::time::Instant;
 pub trait Clock: Debug + Send + Sync + 'static {
     /// The time of day, now.
     fn now(&self) -> Timestamp;
+
+    /// How long to sleep until that much of this clock's time has passed. Only clocks that run faster than the world
+    /// need to say otherwise.
+    fn pause(&self, span: SignedDuration) -> Duration {
+        if span.is_negative() { Duration::ZERO } else { span.unsigned_abs() }
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Timestamp {
         self.as_ref().now()
+    }
+
+    fn pause(&self, span: SignedDuration) -> Duration {
+        self.as_ref().pause(span)
     }
 }
 

@@ -71,10 +71,9 @@ impl Server {
         let mut store = self.store.lock().unwrap();
         let version = |lease: &Lease| lease.metadata.resource_version.clone();
         match (method, store.lease.clone()) {
-            (&Method::GET, None) => answer(404, &failure(404, "not found")),
+            (&Method::GET | &Method::PUT, None) => answer(404, &failure(404, "not found")),
             (&Method::GET, Some(lease)) => answer(200, &lease),
             (&Method::POST, Some(_)) => answer(409, &failure(409, "already exists")),
-            (&Method::PUT, None) => answer(404, &failure(404, "not found")),
             (&Method::POST, None) => answer(201, &store.put(serde_json::from_slice(body).unwrap())),
             (&Method::PUT, Some(stored)) => {
                 let wanted: Lease = serde_json::from_slice(body).unwrap();
@@ -438,7 +437,7 @@ async fn when_the_holder_vanishes_the_next_one_waits_for_the_whole_lease() {
     let mut a = Replica::start(&server, &stage, "a", Duration::ZERO);
     stage.until_led_by("a").await;
     let b = Replica::start(&server, &stage, "b", Duration::ZERO);
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(!b.elector.is_leader());
 
     a.term.shutdown().await;
@@ -492,7 +491,7 @@ async fn an_outage_stops_the_work_before_another_can_take_over() {
         let mut a = Replica::start(&server, &stage, "a", Duration::from_secs(2));
         stage.until_led_by("a").await;
         let _b = Replica::start(&server, &stage, "b", Duration::ZERO);
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
 
         a.link.breaks(fault);
         let broken = Instant::now();
@@ -512,7 +511,7 @@ async fn work_that_does_not_listen_is_dropped_before_another_can_take_over() {
     let mut a = Replica::start(&server, &stage, "a", NEVER);
     stage.until_led_by("a").await;
     let _b = Replica::start(&server, &stage, "b", Duration::ZERO);
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
 
     a.link.breaks(Fault::Unavailable);
     let broken = Instant::now();
@@ -529,7 +528,7 @@ async fn the_holder_counts_from_when_it_asked_not_from_when_it_was_answered() {
         stage.until_led_by("a").await;
         let _b = Replica::start(&server, &stage, "b", Duration::ZERO);
         a.link.becomes(Fate { after: Duration::from_millis(4_900), ..Fate::default() });
-        tokio::time::sleep(Duration::from_secs(60) + Duration::from_millis(450 * offset)).await;
+        tokio::time::sleep(Duration::from_mins(1) + Duration::from_millis(450 * offset)).await;
         assert_eq!(stage.now().as_deref(), Some("a"), "slow answers are answers");
         a.link.breaks(Fault::Swallowed);
         assert_eq!(a.outcome().await, Outcome::Lost { loss: Loss::NotRenewed, output: None });
@@ -542,7 +541,7 @@ async fn an_outage_shorter_than_the_deadline_is_not_noticed_by_the_work() {
     let (server, stage) = (Server::default(), Stage::default());
     let a = Replica::start(&server, &stage, "a", Duration::ZERO);
     let b = Replica::start(&server, &stage, "b", Duration::ZERO);
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let leader = stage.now();
 
     for link in [&a.link, &b.link] {
@@ -552,7 +551,7 @@ async fn an_outage_shorter_than_the_deadline_is_not_noticed_by_the_work() {
     for link in [&a.link, &b.link] {
         link.becomes(Fate::default());
     }
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(stage.now(), leader);
     assert_eq!(stage.terms(), 1);
 }

@@ -1,0 +1,178 @@
+//! The conditions of a PhysicalHost.
+
+use api::beskar7::conditions::{self as types, reason};
+use api::beskar7::{PhysicalHost, PhysicalHostStatus};
+use api::capi::Condition;
+use engine::failure::{Class, Failure};
+use engine::host::{NoteKind, Phase};
+use jiff::Timestamp;
+
+use super::status::{known, time};
+use crate::dialect::View;
+
+/// A condition without its time.
+pub(super) struct Finding {
+    type_: &'static str,
+    status: &'static str,
+    severity: &'static str,
+    reason: String,
+    message: String,
+}
+
+pub(super) fn holds(type_: &'static str, reason: &str, message: &str) -> Finding {
+    Finding { type_, status: Condition::TRUE, severity: "", reason: reason.into(), message: message.into() }
+}
+
+fn not(type_: &'static str, severity: &'static str, reason: &str, message: &str) -> Finding {
+    Finding { type_, status: Condition::FALSE, severity, reason: reason.into(), message: message.into() }
+}
+
+fn unknown(type_: &'static str, reason: &str, message: &str) -> Finding {
+    Finding { type_, status: Condition::UNKNOWN, severity: "", reason: reason.into(), message: message.into() }
+}
+
+fn failed(type_: &'static str, failure: &Failure) -> Finding {
+    let severity = match failure.kind.class() {
+        Class::Transient | Class::Throttled => Condition::WARNING,
+        _ => Condition::ERROR,
+    };
+    not(type_, severity, failure.kind.reason(), &failure.message)
+}
+
+/// Puts a condition into a list; its time changes only with its status.
+pub(super) fn put(conditions: &mut Vec<Condition>, finding: Finding, now: Timestamp) {
+    let before = known(conditions, finding.type_).filter(|condition| condition.status == finding.status);
+    let condition = Condition {
+        type_: finding.type_.to_owned(),
+        status: finding.status.to_owned(),
+        severity: finding.severity.to_owned(),
+        reason: finding.reason,
+        // The API server takes this much and no more.
+        message: finding.message.chars().take(10_000).collect(),
+        last_transition_time: before.map_or_else(|| time(now), |before| before.last_transition_time.clone()),
+    };
+    match conditions.iter_mut().find(|known| known.type_ == condition.type_) {
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
+    }
+}
+
+/// All conditions, for a status that is complete but for them.
+pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Vec<Condition> {
+    let mut conditions = status.conditions.clone();
+    conditions.retain(|condition| condition.type_ != types::PAUSED && condition.type_ != types::ORDER_IN_EFFECT);
+    let mut order = known(&status.conditions, types::ORDER_IN_EFFECT).cloned().into_iter().collect();
+    let findings =
+        [connection(view, &status.conditions), inspected(view), available(view), provisioned(view), healthy(status)];
+    let ready = ready(&findings, view);
+    for finding in std::iter::once(ready).chain(findings) {
+        put(&mut conditions, finding, view.now);
+    }
+    if let Some(finding) = order_in_effect(view) {
+        put(&mut order, finding, view.now);
+        conditions.append(&mut order);
+    }
+    conditions
+}
+
+/// An outage shows here and nowhere else.
+fn connection(view: &View<'_, PhysicalHost>, before: &[Condition]) -> Finding {
+    let type_ = types::REDFISH_CONNECTION_READY;
+    match &view.step.record.fault {
+        Some(fault) if fault.failure.kind.is_about_reaching_the_bmc() => failed(type_, &fault.failure),
+        _ if view.seen.is_some() || known(before, type_).is_some_and(Condition::is_true) => {
+            holds(type_, "Connected", "The BMC answers.")
+        }
+        _ => unknown(type_, reason::ENROLLING, "The BMC has not answered yet."),
+    }
+}
+
+fn inspected(view: &View<'_, PhysicalHost>) -> Finding {
+    if view.step.record.inspected {
+        return holds(types::HOST_INSPECTED, "Inspected", "The hardware is known.");
+    }
+    not(types::HOST_INSPECTED, Condition::INFO, reason::INSPECTING, "The hardware is not known yet.")
+}
+
+fn available(view: &View<'_, PhysicalHost>) -> Finding {
+    let type_ = types::HOST_AVAILABLE;
+    let record = &view.step.record;
+    let info = |reason: &str, message: &str| not(type_, Condition::INFO, reason, message);
+    match (record.phase, &record.fault) {
+        (Phase::Registering | Phase::Inspecting | Phase::Available, Some(fault)) => failed(type_, &fault.failure),
+        (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
+        (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
+        (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),
+        (Phase::Preparing | Phase::Provisioning | Phase::Provisioned, _) => {
+            let by = record.anchor.claim.as_ref().map(|claim| claim.consumer.to_string()).unwrap_or_default();
+            info(reason::CLAIMED, &format!("Claimed by {by}."))
+        }
+        (Phase::Deprovisioning, _) => info(reason::DEPROVISIONING, "Released; being switched off and cleaned up."),
+        (Phase::Parked | Phase::Detached, _) => {
+            let why = view.host.spec.maintenance.as_ref().and_then(|maintenance| maintenance.reason.as_deref());
+            info(
+                reason::MAINTENANCE,
+                &format!("Under maintenance{}.", why.map(|why| format!(": {why}")).unwrap_or_default()),
+            )
+        }
+        (Phase::Deleting, _) => info(reason::DELETING, "About to be forgotten."),
+    }
+}
+
+fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
+    let type_ = types::HOST_PROVISIONED;
+    let record = &view.step.record;
+    let phase = record.left.filter(|_| matches!(record.phase, Phase::Parked | Phase::Detached)).unwrap_or(record.phase);
+    let under_way = |reason: &str| match (&record.fault, &record.wait) {
+        (Some(fault), _) => failed(type_, &fault.failure),
+        (None, Some(wait)) => not(type_, Condition::INFO, reason, &wait.message),
+        (None, None) => not(type_, Condition::INFO, reason, "Under way."),
+    };
+    match phase {
+        Phase::Provisioned => holds(type_, "Provisioned", "The server runs for its consumer."),
+        Phase::Preparing if view.goal.order.is_none() => under_way(reason::WAITING_FOR_BOOT_INFO),
+        Phase::Preparing | Phase::Provisioning => under_way(reason::PROVISIONING),
+        Phase::Deprovisioning => under_way(reason::DEPROVISIONING),
+        Phase::Deleting => under_way(reason::DELETING),
+        _ => not(type_, Condition::INFO, reason::NOT_CLAIMED, "Nobody has claimed the host."),
+    }
+}
+
+fn healthy(status: &PhysicalHostStatus) -> Finding {
+    let type_ = types::HARDWARE_HEALTHY;
+    match status.health.as_deref() {
+        Some("OK") => holds(type_, "OK", "The BMC reports no fault of the hardware."),
+        Some("Critical") => {
+            not(type_, Condition::ERROR, reason::HEALTH_CRITICAL, "The BMC reports a critical fault of the hardware.")
+        }
+        Some(other) => not(
+            type_,
+            Condition::WARNING,
+            reason::HEALTH_WARNING,
+            &format!("The BMC reports the hardware's health as {other}."),
+        ),
+        None => unknown(type_, reason::HEALTH_UNKNOWN, "The BMC has not told how the hardware is."),
+    }
+}
+
+/// Only said of a host in use whose order is not what runs on it.
+fn order_in_effect(view: &View<'_, PhysicalHost>) -> Option<Finding> {
+    let note = view.step.notes.first()?;
+    let reason = match note.kind {
+        NoteKind::Adopted => reason::ADOPTED,
+        NoteKind::OrderChanged => reason::ORDER_CHANGED,
+    };
+    Some(not(types::ORDER_IN_EFFECT, Condition::WARNING, reason, &note.message))
+}
+
+/// The summary: what is wrong, else what is missing, else that all is well.
+fn ready(findings: &[Finding; 5], view: &View<'_, PhysicalHost>) -> Finding {
+    if let Some(fault) = &view.step.record.fault {
+        return failed(types::READY, &fault.failure);
+    }
+    let [connection, inspected, ..] = findings;
+    match [connection, inspected].into_iter().find(|finding| finding.status != Condition::TRUE) {
+        Some(finding) => not(types::READY, Condition::INFO, &finding.reason, &finding.message),
+        None => holds(types::READY, "Ready", "The BMC answers and the hardware is known."),
+    }
+}

@@ -1,0 +1,165 @@
+//! The Beskar7 dialect: PhysicalHost.
+
+mod conditions;
+mod hardware;
+mod status;
+
+use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names};
+use api::capi;
+use bmc::{Address, Family, Fingerprint, SystemChoice};
+use engine::failure::{Failure, Kind};
+use engine::host::{Anchor, Claim, Consumer, Farewell, Goal, Order, Recipe, Record, Road};
+use engine::server;
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use crate::dialect::{Connection, HostDialect, TrustWish, View};
+use crate::vault::digest;
+
+/// PhysicalHosts.
+#[derive(Debug, Clone, Copy)]
+pub struct PhysicalHosts;
+
+impl HostDialect for PhysicalHosts {
+    type Host = PhysicalHost;
+
+    const NAME: &'static str = "beskar7";
+    const FINALIZER: &'static str = names::HOST_FINALIZER;
+    const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;
+
+    fn goal(host: &PhysicalHost) -> Goal {
+        let claim = claim(host);
+        let order = claim.as_ref().and_then(|claim| order(host, claim));
+        let annotation = |name: &str| host.annotations().get(name).filter(|value| !value.is_empty()).cloned();
+        let says_true = |name: &str| host.annotations().get(name).is_some_and(|value| value == "true");
+        Goal {
+            road: road(host),
+            claim,
+            order,
+            online: host.spec.online,
+            boot_mode: host.spec.boot_mode.map(|mode| match mode {
+                BootMode::Uefi => server::BootMode::Uefi,
+                BootMode::Legacy => server::BootMode::Legacy,
+            }),
+            reboot: annotation(names::REBOOT),
+            inspect: annotation(names::INSPECT),
+            pin_on_first_use: host.spec.redfish_connection.trust_on_first_use == Some(true),
+            release_anyway: says_true(names::RELEASE),
+            provision_adopted: says_true(names::PROVISION),
+        }
+    }
+
+    fn connection(host: &PhysicalHost, anchor: Option<&Anchor>) -> Result<Connection, Failure> {
+        let wish = &host.spec.redfish_connection;
+        let address = Address::parse(&wish.address)?;
+        let system = match wish.system_id.as_deref().or(address.system()) {
+            Some(system) => SystemChoice::Named(system.to_owned()),
+            None => SystemChoice::Only,
+        };
+        let family = wish.vendor.as_deref().map(family).transpose()?;
+        Ok(Connection {
+            system,
+            credentials: wish.credentials_secret_ref.clone(),
+            trust: trust(wish, anchor)?,
+            family,
+            address,
+        })
+    }
+
+    fn record(host: &PhysicalHost) -> Option<Record> {
+        status::record(host.status.as_ref()?)
+    }
+
+    fn server_identity(host: &PhysicalHost) -> Option<String> {
+        let hardware = host.status.as_ref()?.hardware_details.as_ref()?;
+        let (uuid, serial) = (hardware.uuid.as_deref()?, hardware.serial_number.as_deref()?);
+        // Boards whose maker forgot to set one all have the same.
+        let blank = |text: &str| {
+            text.chars().filter(char::is_ascii_alphanumeric).all(|c| c == '0' || c.eq_ignore_ascii_case(&'f'))
+        };
+        (!blank(uuid) && !blank(serial)).then(|| format!("uuid {uuid}, serial {serial}"))
+    }
+
+    fn status(view: &View<'_, PhysicalHost>) -> Option<serde_json::Value> {
+        changed(view.host, status::project(view))
+    }
+
+    fn paused_status(host: &PhysicalHost, now: Timestamp) -> Option<serde_json::Value> {
+        changed(host, status::paused(host, now))
+    }
+}
+
+/// A status that says nothing new is not written.
+fn changed(host: &PhysicalHost, status: api::beskar7::PhysicalHostStatus) -> Option<serde_json::Value> {
+    if host.status.as_ref() == Some(&status) {
+        return None;
+    }
+    // Plain data with string keys: it cannot fail, and an empty status would be refused.
+    serde_json::to_value(status).ok()
+}
+
+fn road(host: &PhysicalHost) -> Road {
+    let annotated = |name: &str| host.annotations().contains_key(name);
+    if host.metadata.deletion_timestamp.is_some() {
+        let force = host.annotations().get(names::FORCE_DELETE).is_some_and(|value| value == "true");
+        return Road::Delete(if annotated(capi::DELETE_FOR_MOVE_ANNOTATION) {
+            Farewell::Move
+        } else if force {
+            Farewell::Force
+        } else {
+            Farewell::Tidy
+        });
+    }
+    if host.spec.maintenance.is_some() { Road::Park } else { Road::Manage }
+}
+
+/// A claimer says who it is by a random id. A reference written by hand has none: then its own words identify it.
+fn claim(host: &PhysicalHost) -> Option<Claim> {
+    let reference = host.spec.consumer_ref.as_ref()?;
+    let consumer = Consumer {
+        api_version: reference.api_version.clone().unwrap_or_default(),
+        kind: reference.kind.clone().unwrap_or_default(),
+        namespace: reference.namespace.clone().or_else(|| host.namespace()).unwrap_or_default(),
+        name: reference.name.clone().unwrap_or_default(),
+    };
+    let given = host.annotations().get(names::CLAIM_ID).filter(|id| !id.is_empty());
+    let id = given.cloned().unwrap_or_else(|| {
+        let group = consumer.api_version.split_once('/').map_or("", |(group, _)| group);
+        digest(&format!("{group} {} {} {}", consumer.kind, consumer.namespace, consumer.name))
+    });
+    Some(Claim { id, consumer })
+}
+
+fn order(host: &PhysicalHost, claim: &Claim) -> Option<Order> {
+    let url = host.spec.boot_iso_source.clone()?;
+    Some(Order { deployment: digest(&format!("{} iso {url}", claim.id)), recipe: Recipe::Iso { url } })
+}
+
+fn trust(wish: &RedfishConnection, anchor: Option<&Anchor>) -> Result<TrustWish, Failure> {
+    let pin = |text: &str| -> Result<TrustWish, Failure> { Ok(TrustWish::Pin(text.parse::<Fingerprint>()?)) };
+    if let Some(fingerprint) = wish.pin() {
+        return pin(&fingerprint);
+    }
+    if let Some(secret) = &wish.ca_bundle_secret_ref {
+        return Ok(TrustWish::CaBundle(secret.name.clone()));
+    }
+    if wish.insecure_skip_verify == Some(true) {
+        return Ok(TrustWish::Anything);
+    }
+    if wish.trust_on_first_use == Some(true) {
+        return anchor.and_then(|anchor| anchor.pin.as_deref()).map_or(Ok(TrustWish::FirstUse), pin);
+    }
+    Ok(TrustWish::SystemRoots)
+}
+
+fn family(vendor: &str) -> Result<Family, Failure> {
+    vendor.parse().map_err(|error: bmc::Error| {
+        Failure::new(
+            Kind::AddressInvalid,
+            format!("spec.redfishConnection.vendor: {error}. Leave it out to have the BMC asked."),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! The status of a PhysicalHost: a projection of what the engine remembers and what was seen.
+
+use api::beskar7::{Fault, PhysicalHost, PhysicalHostStatus, TimelineEntry, Waiting, conditions as types, states};
+use api::capi::Condition;
+use engine::host::{Moment, Origin, Phase, Record};
+use engine::server::PowerState;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{conditions, hardware};
+use crate::dialect::View;
+
+/// The whole status. Whatever is not in it is removed from the object.
+pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
+    let record = &view.step.record;
+    let before = view.host.status.clone().unwrap_or_default();
+    let mut status = PhysicalHostStatus {
+        ready: Some(record.inspected && !shows_error(view)),
+        state: Some(state(view).to_owned()),
+        last_state_transition_time: Some(time(record.since)),
+        observed_power_state: (record.power != PowerState::Unknown).then(|| record.power.as_str().to_owned()),
+        error_message: record.fault.as_ref().map(|fault| fault.failure.message.clone()),
+        fault: record.fault.as_ref().map(fault),
+        waiting: record.wait.as_ref().map(|wait| Waiting {
+            reason: wait.reason.clone(),
+            message: wait.message.clone(),
+            since: Some(time(wait.since)),
+            deadline: Some(time(wait.deadline)),
+        }),
+        timeline: record.timeline.iter().map(timeline_entry).collect(),
+        observed_generation: view.host.metadata.generation,
+        record: stored(record),
+        ..before
+    };
+    see(&mut status, view);
+    status.conditions = conditions::project(view, &status);
+    status
+}
+
+/// Takes in what was seen, and keeps what was not looked at.
+fn see(status: &mut PhysicalHostStatus, view: &View<'_, PhysicalHost>) {
+    let Some(seen) = view.seen else { return };
+    if let Some(found) = &seen.hardware {
+        let details = hardware::details(found, seen.certificate.as_deref());
+        status.addresses = hardware::addresses(&details.nics);
+        status.hardware_details = Some(Box::new(details));
+    }
+    let health = seen.health.rollup.as_ref().or(seen.health.health.as_ref());
+    if let Some(health) = health {
+        status.health = Some(health.clone());
+    }
+    if let Some(details) = &mut status.hardware_details {
+        details.status = Some(hardware::health(&seen.health));
+    }
+}
+
+/// A paused host keeps its status and says that it is paused.
+pub(super) fn paused(host: &PhysicalHost, now: Timestamp) -> PhysicalHostStatus {
+    let mut status = host.status.clone().unwrap_or_default();
+    let message = "The host is paused by its cluster.x-k8s.io/paused annotation: it is neither watched nor touched.";
+    conditions::put(&mut status.conditions, conditions::holds(types::PAUSED, types::reason::PAUSED, message), now);
+    status
+}
+
+/// What [`stored`] left in the status.
+pub(super) fn record(status: &PhysicalHostStatus) -> Option<Record> {
+    let mut record: Record = serde_json::from_value(status.record.clone()?).ok()?;
+    record.timeline = status.timeline.iter().filter_map(moment).collect();
+    Some(record)
+}
+
+/// The record without its timeline, which the status shows anyway.
+fn stored(record: &Record) -> Option<serde_json::Value> {
+    serde_json::to_value(Record { timeline: Vec::new(), ..record.clone() }).ok()
+}
+
+fn state(view: &View<'_, PhysicalHost>) -> &'static str {
+    if shows_error(view) { states::ERROR } else { word(view.step.record.phase) }
+}
+
+/// `Error` shows only on hosts that nobody claimed. A claimed host keeps its state; its conditions tell.
+fn shows_error(view: &View<'_, PhysicalHost>) -> bool {
+    let record = &view.step.record;
+    let claimed = view.goal.claim.is_some() || record.anchor.claim.is_some();
+    record.fault.is_some()
+        && !claimed
+        && matches!(record.phase, Phase::Registering | Phase::Inspecting | Phase::Available)
+}
+
+const WORDS: [(Phase, &str); 10] = [
+    (Phase::Registering, states::ENROLLING),
+    (Phase::Inspecting, states::INSPECTING),
+    (Phase::Available, states::AVAILABLE),
+    (Phase::Preparing, states::CLAIMED),
+    (Phase::Provisioning, states::PROVISIONING),
+    (Phase::Provisioned, states::PROVISIONED),
+    (Phase::Deprovisioning, states::DEPROVISIONING),
+    (Phase::Parked, states::MAINTENANCE),
+    (Phase::Detached, "Detached"),
+    (Phase::Deleting, states::DELETING),
+];
+
+fn word(phase: Phase) -> &'static str {
+    WORDS.iter().find(|(known, _)| *known == phase).map_or(states::UNKNOWN, |(_, word)| word)
+}
+
+fn timeline_entry(moment: &Moment) -> TimelineEntry {
+    TimelineEntry { at: time(moment.at), state: word(moment.phase).to_owned(), message: moment.message.clone() }
+}
+
+fn moment(entry: &TimelineEntry) -> Option<Moment> {
+    let (phase, _) = WORDS.iter().find(|(_, word)| *word == entry.state)?;
+    Some(Moment { at: entry.at.0, phase: *phase, message: entry.message.clone() })
+}
+
+fn fault(fault: &engine::host::Fault) -> Fault {
+    Fault {
+        reason: fault.failure.kind.reason().to_owned(),
+        message: fault.failure.message.clone(),
+        count: Some(fault.count),
+        since: Some(time(fault.since)),
+        next_try: (fault.origin != Origin::Object).then(|| time(fault.next_try)),
+    }
+}
+
+/// Kubernetes keeps whole seconds: anything finer would look changed when it is read back.
+pub(super) fn time(at: Timestamp) -> Time {
+    Time(Timestamp::from_second(at.as_second()).unwrap_or(at))
+}
+
+/// The condition of that type, as it was.
+pub(super) fn known<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_)
+}

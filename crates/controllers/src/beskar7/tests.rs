@@ -1,0 +1,240 @@
+use api::beskar7::PhysicalHost;
+use engine::failure::Kind;
+use engine::host::{Anchor, BmcSight, Farewell, Remembered, Road, Sight, Step, Whereabouts, step};
+use engine::server::{Health, PowerState, Seen};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::dialect::View;
+
+fn host(metadata: &Value, spec: &Value) -> PhysicalHost {
+    let mut object = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+        "kind": "PhysicalHost",
+        "metadata": { "name": "server-01", "namespace": "racks", "uid": "u1" },
+        "spec": { "redfishConnection": { "address": "https://192.0.2.10", "credentialsSecretRef": "bmc" } },
+    });
+    json_patch(&mut object["metadata"], metadata);
+    json_patch(&mut object["spec"], spec);
+    serde_json::from_value(object).unwrap()
+}
+
+fn json_patch(target: &mut Value, patch: &Value) {
+    match (target, patch) {
+        (Value::Object(target), Value::Object(patch)) => {
+            for (key, value) in patch {
+                json_patch(target.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (target, patch) => *target = patch.clone(),
+    }
+}
+
+fn plain(spec: &Value) -> PhysicalHost {
+    host(&json!({}), spec)
+}
+
+#[test]
+fn the_same_claim_has_the_same_identity_in_every_version_of_its_kind() {
+    let claim_of = |version: &str| {
+        let reference = json!({ "apiVersion": format!("infrastructure.cluster.x-k8s.io/{version}"), "kind": "Beskar7Machine", "name": "m" });
+        PhysicalHosts::goal(&plain(&json!({ "consumerRef": reference }))).claim.unwrap()
+    };
+    assert_eq!(claim_of("v1alpha1").id, claim_of("v1beta1").id);
+    assert_eq!(claim_of("v1beta1").consumer.namespace, "racks", "a reference without a namespace means the host's own");
+}
+
+#[test]
+fn a_claim_id_tells_namesakes_apart() {
+    let with_id = |id: &str| {
+        let metadata = json!({ "annotations": { "beskar7.io/claim-id": id } });
+        PhysicalHosts::goal(&host(
+            &metadata,
+            &json!({ "consumerRef": { "name": "m" }, "bootIsoSource": "http://i/os.iso" }),
+        ))
+    };
+    let (first, second) = (with_id("one"), with_id("two"));
+    assert_ne!(first.claim.unwrap().id, second.claim.unwrap().id);
+    assert_ne!(first.order.unwrap().deployment, second.order.unwrap().deployment);
+}
+
+#[test]
+fn roads() {
+    let deleted = |annotation: Option<(&str, &str)>| {
+        let mut metadata = json!({ "deletionTimestamp": "2026-11-15T08:00:00Z" });
+        if let Some((name, value)) = annotation {
+            metadata["annotations"] = json!({ name: value });
+        }
+        PhysicalHosts::goal(&host(&metadata, &json!({}))).road
+    };
+    assert_eq!(PhysicalHosts::goal(&plain(&json!({}))).road, Road::Manage);
+    assert_eq!(PhysicalHosts::goal(&plain(&json!({ "maintenance": {} }))).road, Road::Park);
+    assert_eq!(deleted(None), Road::Delete(Farewell::Tidy));
+    assert_eq!(deleted(Some(("beskar7.io/force-delete", "true"))), Road::Delete(Farewell::Force));
+    assert_eq!(deleted(Some(("beskar7.io/force-delete", "no"))), Road::Delete(Farewell::Tidy));
+    assert_eq!(deleted(Some(("clusterctl.cluster.x-k8s.io/delete-for-move", ""))), Road::Delete(Farewell::Move));
+}
+
+#[test]
+fn trust_goes_from_the_strictest_wish_to_the_laxest() {
+    let pin = "ab".repeat(32);
+    let anchored = Anchor { pin: Some(pin.clone()), ..Anchor::default() };
+    let trust = |connection: Value, anchor: Option<&Anchor>| {
+        PhysicalHosts::connection(&plain(&json!({ "redfishConnection": connection })), anchor).unwrap().trust
+    };
+    let pinned = TrustWish::Pin(pin.parse().unwrap());
+    assert_eq!(trust(json!({}), None), TrustWish::SystemRoots);
+    assert_eq!(trust(json!({ "certificateFingerprint": pin }), None), pinned);
+    assert_eq!(trust(json!({ "caBundleSecretRef": { "name": "ca" } }), None), TrustWish::CaBundle("ca".into()));
+    assert_eq!(trust(json!({ "trustOnFirstUse": true }), None), TrustWish::FirstUse);
+    assert_eq!(trust(json!({ "trustOnFirstUse": true }), Some(&anchored)), pinned);
+    assert_eq!(
+        trust(json!({}), Some(&anchored)),
+        TrustWish::SystemRoots,
+        "a pin from before counts only while it is asked for"
+    );
+    assert_eq!(trust(json!({ "insecureSkipVerify": true }), None), TrustWish::Anything);
+}
+
+#[test]
+fn what_cannot_be_reached_is_said_in_words() {
+    let failure = |connection: Value| {
+        PhysicalHosts::connection(&plain(&json!({ "redfishConnection": connection })), None).unwrap_err()
+    };
+    assert_eq!(failure(json!({ "address": "ipmi://192.0.2.1" })).kind, Kind::ProtocolUnsupported);
+    assert_eq!(failure(json!({ "address": "https://" })).kind, Kind::AddressInvalid);
+    let vendor = failure(json!({ "vendor": "acme" }));
+    assert!(vendor.message.contains("spec.redfishConnection.vendor") && vendor.message.contains("acme"), "{vendor}");
+}
+
+#[test]
+fn a_system_is_named_by_field_or_by_address() {
+    let target = |connection: Value| {
+        PhysicalHosts::connection(&plain(&json!({ "redfishConnection": connection })), None).unwrap().target()
+    };
+    assert_eq!(target(json!({ "systemID": "Node2" })), "192.0.2.10:443#node2");
+    assert_ne!(target(json!({})), target(json!({ "systemID": "Node2" })));
+}
+
+fn now() -> Timestamp {
+    "2026-11-15T08:00:00.123456789Z".parse().unwrap()
+}
+
+fn sight(seen: Result<Seen, Failure>) -> Sight {
+    Sight {
+        now: now(),
+        inputs: "i".into(),
+        target: "t".into(),
+        bmc: Some(BmcSight { at: now() - SignedDuration::from_secs(1), after: 0, inputs: "i".into(), act: None, seen }),
+        consumer: Whereabouts::NotLookedUp,
+        rival: None,
+        granted: vec![],
+        held: None,
+        spread: 0,
+    }
+}
+
+fn seen() -> Seen {
+    Seen {
+        power: PowerState::Off,
+        health: Health { health: Some("OK".into()), rollup: Some("Warning".into()), state: Some("Enabled".into()) },
+        hardware: Some(Box::default()),
+        ..Seen::default()
+    }
+}
+
+fn first_step(host: &PhysicalHost, sight: &Sight) -> Step {
+    step(&PhysicalHosts::goal(host), Remembered { anchor: Ok(None), record: PhysicalHosts::record(host) }, sight)
+}
+
+fn with_status(host: &PhysicalHost, status: Value) -> PhysicalHost {
+    let mut object = serde_json::to_value(host).unwrap();
+    object["status"] = status;
+    serde_json::from_value(object).unwrap()
+}
+
+#[test]
+fn a_status_that_was_written_is_not_written_again() {
+    let host = plain(&json!({}));
+    let sight = sight(Ok(seen()));
+    let step = first_step(&host, &sight);
+    let goal = PhysicalHosts::goal(&host);
+    let seen = seen();
+    let view = View { host: &host, goal: &goal, step: &step, seen: Some(&seen), now: now() };
+    let status = PhysicalHosts::status(&view).expect("the first status says something");
+    let host = with_status(&host, status);
+
+    let record = PhysicalHosts::record(&host).expect("the record is read back");
+    assert_eq!(record.phase, step.record.phase);
+    assert_eq!(record.timeline.len(), step.record.timeline.len());
+    let again =
+        self::step(&goal, Remembered { anchor: Ok(Some(step.record.anchor.clone())), record: Some(record) }, &sight);
+    let later = now() + SignedDuration::from_mins(1);
+    let view = View { host: &host, goal: &goal, step: &again, seen: None, now: later };
+    assert_eq!(PhysicalHosts::status(&view), None);
+}
+
+#[test]
+fn error_shows_only_on_hosts_that_nobody_claimed() {
+    let failure = Failure::new(Kind::Unreachable, "https://192.0.2.10 cannot be reached: connection refused");
+    let state_of = |host: &PhysicalHost| {
+        let step = first_step(host, &sight(Err(failure.clone())));
+        let goal = PhysicalHosts::goal(host);
+        let view = View { host, goal: &goal, step: &step, seen: None, now: now() };
+        let host = with_status(host, PhysicalHosts::status(&view).unwrap());
+        let status = host.status.unwrap();
+        let connection = status.condition("RedfishConnectionReady").unwrap();
+        assert_eq!((connection.status.as_str(), connection.reason.as_str()), ("False", "Unreachable"));
+        assert_eq!(status.error_message.as_deref(), Some(failure.message.as_str()));
+        status.state.unwrap()
+    };
+    assert_eq!(state_of(&plain(&json!({}))), "Error");
+    assert_eq!(state_of(&plain(&json!({ "consumerRef": { "name": "me" } }))), "Provisioned", "adopted");
+}
+
+#[test]
+fn pausing_keeps_the_status_and_says_so_once() {
+    let host = with_status(&plain(&json!({})), json!({ "state": "Available", "ready": true }));
+    let status = PhysicalHosts::paused_status(&host, now()).unwrap();
+    assert_eq!(status["state"], "Available");
+    let host = with_status(&host, status);
+    assert_eq!(host.status.as_ref().unwrap().condition("Paused").unwrap().status, "True");
+    assert_eq!(PhysicalHosts::paused_status(&host, now() + SignedDuration::from_hours(1)), None);
+}
+
+#[test]
+fn a_huge_inventory_is_cut_and_says_so() {
+    let mut inventory = engine::hardware::Hardware::default();
+    for number in 0..5000 {
+        inventory.firmware.push(engine::hardware::Firmware {
+            name: format!("component number {number} of a very large chassis"),
+            version: Some("1.2.3".into()),
+        });
+    }
+    let details = hardware::details(&inventory, None);
+    assert_eq!(details.truncated, Some(true));
+    assert!(serde_json::to_vec(&details).unwrap().len() < 192 * 1024);
+    assert!(details.firmware_inventory.len() > 500);
+}
+
+#[test]
+fn link_local_addresses_are_left_out() {
+    let nic =
+        |address: &str| api::beskar7::NetworkInterface { ip_addresses: vec![address.into()], ..Default::default() };
+    let nics: Vec<_> = ["10.0.0.1", "169.254.1.1", "203.0.113.9", "fe80::1", "fd00::1", "2001:db8::1", "nonsense"]
+        .into_iter()
+        .map(nic)
+        .collect();
+    let addresses = hardware::addresses(&nics);
+    let words: Vec<_> = addresses.iter().map(|a| (format!("{:?}", a.type_), a.address.as_str())).collect();
+    assert_eq!(
+        words,
+        [
+            ("InternalIp".into(), "10.0.0.1"),
+            ("ExternalIp".into(), "203.0.113.9"),
+            ("InternalIp".into(), "fd00::1"),
+            ("ExternalIp".into(), "2001:db8::1")
+        ]
+    );
+}

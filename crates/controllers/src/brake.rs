@@ -1,0 +1,356 @@
+//! The fleet brake: a mistake that asks for a whole fleet to be switched off is carried out slowly enough to be noticed.
+//!
+//! Power-offs, resets and wipes of running servers pass one rate limit, deployments one concurrency limit, and a freeze
+//! refuses both. Nobody is called: a host that is held asks again when it was told to. Whoever waits longest goes
+//! first; who does not come when it is due lets the next one pass but keeps its place for a while.
+//!
+//! All of it is memory of one term. A new leader starts with a full bucket, which is a tenth of a minute's worth.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use engine::host::Ask;
+use tokio::time::Instant;
+
+/// What the fleet brake allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrakeConfig {
+    /// How many running servers may be switched off, reset or wiped in any minute; 0 for none.
+    pub disruptions_per_minute: u32,
+    /// How many deployments may be under way at once; 0 for none.
+    pub concurrent_deployments: usize,
+    /// Refuses everything destructive.
+    pub freeze: bool,
+}
+
+impl Default for BrakeConfig {
+    fn default() -> Self {
+        Self { disruptions_per_minute: 10, concurrent_deployments: 20, freeze: false }
+    }
+}
+
+/// What the brake says to a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Go ahead, now.
+    Go,
+    /// Not now.
+    Held {
+        /// [`Brake::WAITING`] or [`Brake::FROZEN`].
+        reason: &'static str,
+        /// The sentence for the user.
+        message: String,
+        /// When to ask again. Who comes later than this may be passed.
+        again_in: Duration,
+    },
+}
+
+/// How busy the brake is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Hosts that wait to be switched off, reset or wiped.
+    pub waiting_to_disrupt: usize,
+    /// Hosts that wait to be deployed.
+    pub waiting_to_deploy: usize,
+    /// How often a host had to begin to wait, by the same two kinds.
+    pub waits: [u64; 2],
+    /// Deployments under way.
+    pub deploying: usize,
+    /// Whether everything destructive is refused.
+    pub frozen: bool,
+}
+
+/// The fleet brake of one leader. Hosts are named by any string that is theirs alone.
+#[derive(Debug)]
+pub struct Brake(Mutex<Core>);
+
+impl Brake {
+    /// Reason of a host that waits for its turn.
+    pub const WAITING: &str = "FleetBrake";
+    /// Reason of a host that is held because the fleet is frozen.
+    pub const FROZEN: &str = "FleetFrozen";
+
+    /// A brake on which nobody waits.
+    pub fn new(config: BrakeConfig) -> Self {
+        Self(Mutex::new(Core::new(config)))
+    }
+
+    /// Asks for one disruption, or for a place among the deployments. Each [`Answer::Go`] to the former is good for one
+    /// act; a place is kept, however often it is asked for, until [`Brake::done`].
+    pub fn ask(&self, host: &str, ask: Ask) -> Answer {
+        self.core().ask(Instant::now(), host, ask)
+    }
+
+    /// Takes a place for a deployment that is under way already, as a new leader finds it. Never refused.
+    pub fn resume(&self, host: &str) {
+        self.core().resume(host);
+    }
+
+    /// The host's deployment is over, or no longer wanted: gives its place up. It keeps waiting for a disruption.
+    pub fn done(&self, host: &str) {
+        self.core().done(host);
+    }
+
+    /// The host is gone.
+    pub fn forget(&self, host: &str) {
+        self.core().forget(host);
+    }
+
+    /// How busy it is.
+    pub fn load(&self) -> Load {
+        self.core().load()
+    }
+
+    fn core(&self) -> MutexGuard<'_, Core> {
+        // Whoever panicked left whole numbers behind: nothing here is half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who does not ask within this time after it was due lets others pass.
+const LATE: Duration = Duration::from_secs(10);
+/// Who does not ask within this time after it was due has lost its place.
+const GONE: Duration = Duration::from_mins(5);
+/// Short enough that a sentence about who is ahead does not grow stale.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+/// How soon the next in line looks for a place that a deployment left.
+const DEPLOYMENT_PAUSE: Duration = Duration::from_secs(5);
+/// More than this many hosts do not get a place in the line, only a "later": memory stays bounded.
+const LONGEST_LINE: usize = 20_000;
+
+/// All of the brake but the clock.
+#[derive(Debug)]
+struct Core {
+    config: BrakeConfig,
+    rate: Rate,
+    disruptions: Line,
+    deployments: Line,
+    deploying: BTreeSet<String>,
+}
+
+impl Core {
+    fn new(config: BrakeConfig) -> Self {
+        let rate = Rate::new(config.disruptions_per_minute);
+        let (disruptions, deployments) = (Line::default(), Line::default());
+        Self { config, rate, disruptions, deployments, deploying: BTreeSet::new() }
+    }
+
+    fn ask(&mut self, now: Instant, host: &str, ask: Ask) -> Answer {
+        if self.config.freeze {
+            return Answer::Held {
+                reason: Brake::FROZEN,
+                message: "The fleet is frozen: nothing is switched off, reset, wiped or deployed (--freeze).".into(),
+                again_in: LONGEST_PAUSE,
+            };
+        }
+        match ask {
+            Ask::Disrupt => self.disrupt(now, host),
+            Ask::Deploy => self.deploy(now, host),
+        }
+    }
+
+    fn disrupt(&mut self, now: Instant, host: &str) -> Answer {
+        let ahead = self.disruptions.ahead_of(now, host);
+        if ahead < self.rate.free(now) {
+            self.disruptions.leave(host);
+            self.rate.take(now);
+            return Answer::Go;
+        }
+        let pause = self.rate.pause(now, ahead).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        self.disruptions.wait(now, host, pause);
+        held(ahead, pause, &per_minute(self.config.disruptions_per_minute))
+    }
+
+    fn deploy(&mut self, now: Instant, host: &str) -> Answer {
+        if self.deploying.contains(host) {
+            return Answer::Go;
+        }
+        let limit = self.config.concurrent_deployments;
+        let ahead = self.deployments.ahead_of(now, host);
+        if ahead < limit.saturating_sub(self.deploying.len()) {
+            self.deployments.leave(host);
+            self.deploying.insert(host.to_owned());
+            return Answer::Go;
+        }
+        let rounds = u32::try_from(ahead / limit.max(1)).unwrap_or(u32::MAX);
+        let pause = DEPLOYMENT_PAUSE.saturating_mul(rounds.saturating_add(1)).min(LONGEST_PAUSE);
+        self.deployments.wait(now, host, pause);
+        held(ahead, pause, &at_a_time(limit))
+    }
+
+    fn resume(&mut self, host: &str) {
+        self.deployments.leave(host);
+        self.deploying.insert(host.to_owned());
+    }
+
+    fn done(&mut self, host: &str) {
+        self.deployments.leave(host);
+        self.deploying.remove(host);
+    }
+
+    fn forget(&mut self, host: &str) {
+        self.done(host);
+        self.disruptions.leave(host);
+    }
+
+    fn load(&self) -> Load {
+        Load {
+            waiting_to_disrupt: self.disruptions.tickets.len(),
+            waiting_to_deploy: self.deployments.tickets.len(),
+            waits: [self.disruptions.waits, self.deployments.waits],
+            deploying: self.deploying.len(),
+            frozen: self.config.freeze,
+        }
+    }
+}
+
+/// A token bucket that holds a tenth of a minute's worth, and a memory of the last minute: the bucket alone would let
+/// its content and a minute's refill pass within one minute.
+#[derive(Debug)]
+struct Rate {
+    per_minute: u32,
+    /// When the bucket is full again.
+    full_at: Option<Instant>,
+    /// What was granted within the last minute, oldest first.
+    granted: VecDeque<Instant>,
+}
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+impl Rate {
+    fn new(per_minute: u32) -> Self {
+        Self { per_minute, full_at: None, granted: VecDeque::new() }
+    }
+
+    fn burst(&self) -> u32 {
+        (self.per_minute / 10).max(1)
+    }
+
+    /// How long one token takes to come.
+    fn interval(&self) -> Duration {
+        MINUTE / self.per_minute.max(1)
+    }
+
+    /// How many may go now.
+    fn free(&mut self, now: Instant) -> usize {
+        if self.per_minute == 0 {
+            return 0;
+        }
+        while self.granted.front().is_some_and(|granted| now.saturating_duration_since(*granted) >= MINUTE) {
+            self.granted.pop_front();
+        }
+        let missing = self.until_full(now).as_nanos().div_ceil(self.interval().as_nanos().max(1));
+        let in_bucket = usize::try_from(u128::from(self.burst()).saturating_sub(missing)).unwrap_or(usize::MAX);
+        let in_minute = (self.per_minute as usize).saturating_sub(self.granted.len());
+        in_bucket.min(in_minute)
+    }
+
+    fn take(&mut self, now: Instant) {
+        self.full_at = Some(now + self.until_full(now) + self.interval());
+        self.granted.push_back(now);
+    }
+
+    /// How long until so many and one more can go.
+    fn pause(&self, now: Instant, ahead: usize) -> Duration {
+        if self.per_minute == 0 {
+            return LONGEST_PAUSE;
+        }
+        let nth = u32::try_from(ahead).unwrap_or(u32::MAX).saturating_add(1);
+        let bucket = (self.until_full(now) + self.interval().saturating_mul(nth))
+            .saturating_sub(self.interval().saturating_mul(self.burst()));
+        let surplus = (self.granted.len() + ahead + 1).saturating_sub(self.per_minute as usize);
+        let minute = match surplus.checked_sub(1) {
+            None => Duration::ZERO,
+            Some(nth) => self.granted.get(nth).map_or(MINUTE, |at| (*at + MINUTE).saturating_duration_since(now)),
+        };
+        bucket.max(minute)
+    }
+
+    fn until_full(&self, now: Instant) -> Duration {
+        self.full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
+    }
+}
+
+/// Who waits, in the order in which they came.
+#[derive(Debug, Default)]
+struct Line {
+    tickets: BTreeMap<u64, Ticket>,
+    numbers: HashMap<String, u64>,
+    next: u64,
+    waits: u64,
+}
+
+#[derive(Debug)]
+struct Ticket {
+    host: String,
+    due: Instant,
+}
+
+impl Line {
+    /// How many who come when they are due wait before this host, or before a host that comes now.
+    fn ahead_of(&mut self, now: Instant, host: &str) -> usize {
+        let numbers = &mut self.numbers;
+        self.tickets.retain(|_, ticket| {
+            let stays = ticket.host == host || now.saturating_duration_since(ticket.due) < GONE;
+            if !stays {
+                numbers.remove(&ticket.host);
+            }
+            stays
+        });
+        let own = self.numbers.get(host).copied().unwrap_or(self.next);
+        self.tickets.range(..own).filter(|(_, ticket)| now.saturating_duration_since(ticket.due) < LATE).count()
+    }
+
+    fn wait(&mut self, now: Instant, host: &str, pause: Duration) {
+        let due = now + pause;
+        if let Some(ticket) = self.numbers.get(host).and_then(|number| self.tickets.get_mut(number)) {
+            ticket.due = due;
+        } else if self.tickets.len() < LONGEST_LINE {
+            self.numbers.insert(host.to_owned(), self.next);
+            self.tickets.insert(self.next, Ticket { host: host.to_owned(), due });
+            self.next += 1;
+            self.waits += 1;
+        }
+    }
+
+    fn leave(&mut self, host: &str) {
+        if let Some(number) = self.numbers.remove(host) {
+            self.tickets.remove(&number);
+        }
+    }
+}
+
+fn held(ahead: usize, again_in: Duration, allowed: &str) -> Answer {
+    let ahead = match ahead {
+        0 => "this host is next".to_owned(),
+        1 => "1 host is ahead".to_owned(),
+        2..=10 => format!("{ahead} hosts are ahead"),
+        // The sentence is stored in every waiting host; a number that changes at each look would be a write at each.
+        11..=100 => format!("about {} hosts are ahead", ahead / 10 * 10),
+        101..=1000 => format!("about {} hosts are ahead", ahead / 100 * 100),
+        _ => format!("about {} hosts are ahead", ahead / 1000 * 1000),
+    };
+    let message = format!("Waiting for the fleet brake: {ahead}; {allowed}.");
+    Answer::Held { reason: Brake::WAITING, message, again_in }
+}
+
+fn per_minute(limit: u32) -> String {
+    match limit {
+        0 => "no power-offs are allowed (--max-disruptions-per-minute=0)".into(),
+        1 => "1 power-off per minute is allowed (--max-disruptions-per-minute)".into(),
+        _ => format!("{limit} power-offs per minute are allowed (--max-disruptions-per-minute)"),
+    }
+}
+
+fn at_a_time(limit: usize) -> String {
+    match limit {
+        0 => "no deployments are allowed (--max-concurrent-deployments=0)".into(),
+        1 => "1 deployment at a time is allowed (--max-concurrent-deployments)".into(),
+        _ => format!("{limit} deployments at a time are allowed (--max-concurrent-deployments)"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! What a dialect must say of its host resource. It translates and decides nothing.
+
+use std::fmt::Debug;
+
+use bmc::{Address, Family, Fingerprint, SystemChoice};
+use engine::failure::Failure;
+use engine::host::{Anchor, Goal, Record, Step};
+use engine::server::Seen;
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Annotation with the anchor: the same on the hosts of every dialect, so that none can lose it in translation.
+pub const ANCHOR_ANNOTATION: &str = "beskar7.io/anchor";
+
+/// A kind of host resource, and how it is to be understood.
+pub trait HostDialect: Send + Sync + 'static {
+    /// The resource.
+    type Host: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize
+        + Send
+        + Sync
+        + 'static;
+
+    /// The dialect's name, for metrics and logs.
+    const NAME: &'static str;
+    /// Keeps the object until the server is tidy.
+    const FINALIZER: &'static str;
+    /// Whom the API server records as the writer of the status.
+    const FIELD_MANAGER: &'static str;
+
+    /// What is wanted of the host.
+    fn goal(host: &Self::Host) -> Goal;
+
+    /// How to speak to its BMC, or what is wrong with what the object says about it.
+    fn connection(host: &Self::Host, anchor: Option<&Anchor>) -> Result<Connection, Failure>;
+
+    /// What was remembered in its status.
+    fn record(host: &Self::Host) -> Option<Record>;
+
+    /// What tells the server from every other one, once it was inspected.
+    fn server_identity(host: &Self::Host) -> Option<String>;
+
+    /// The new status, or `None` when it says the same as the present one.
+    fn status(view: &View<'_, Self::Host>) -> Option<serde_json::Value>;
+
+    /// The status of a host that is left alone because it is paused, or `None` when it says so already.
+    fn paused_status(host: &Self::Host, now: Timestamp) -> Option<serde_json::Value>;
+}
+
+/// Everything that a status is made from.
+pub struct View<'a, H> {
+    /// The object as it is.
+    pub host: &'a H,
+    /// What is wanted.
+    pub goal: &'a Goal,
+    /// What was decided.
+    pub step: &'a Step,
+    /// The last good look, if it was in this life of the process.
+    pub seen: Option<&'a Seen>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// How to speak to a BMC, as an object describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection {
+    /// Where.
+    pub address: Address,
+    /// Which of the systems there.
+    pub system: SystemChoice,
+    /// Name of the Secret with user name and password, in the host's namespace.
+    pub credentials: String,
+    /// Whom to believe that it is the BMC.
+    pub trust: TrustWish,
+    /// Firmware family, where the owner knows better.
+    pub family: Option<Family>,
+}
+
+/// Whom to believe that it is the BMC, as an object describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrustWish {
+    /// Whoever the system's certificate authorities vouch for.
+    SystemRoots,
+    /// Whoever the certificate authorities in this Secret vouch for.
+    CaBundle(String),
+    /// The holder of this certificate.
+    Pin(Fingerprint),
+    /// Whoever comes first.
+    FirstUse,
+    /// Anybody.
+    Anything,
+}
+
+impl Connection {
+    /// Which server this is: address and system.
+    pub fn target(&self) -> String {
+        match &self.system {
+            SystemChoice::Only => self.address.key(),
+            SystemChoice::Named(system) => format!("{}#{}", self.address.key(), system.to_ascii_lowercase()),
+        }
+    }
+
+    /// Names of the Secrets that it depends on.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let ca = match &self.trust {
+            TrustWish::CaBundle(secret) => Some(secret.as_str()),
+            _ => None,
+        };
+        std::iter::once(self.credentials.as_str()).chain(ca)
+    }
+}
+
+/// The anchor of an object, or why it cannot be read.
+pub(crate) fn anchor(host: &impl ResourceExt) -> Result<Option<Anchor>, Failure> {
+    host.annotations().get(ANCHOR_ANNOTATION).map(|text| Anchor::parse(text)).transpose()
+}
+
+/// One host object, in one life.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostKey {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// UID: a recreated namesake is another host.
+    pub uid: String,
+}
+
+impl HostKey {
+    /// The key of an object.
+    pub fn of(host: &impl ResourceExt) -> Self {
+        Self {
+            namespace: host.namespace().unwrap_or_default(),
+            name: host.name_any(),
+            uid: host.uid().unwrap_or_default(),
+        }
+    }
+}
+
+impl std::fmt::Display for HostKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}

@@ -1,0 +1,310 @@
+//! The hands: perform acts, look, and wake the loop when they have seen the result.
+//!
+//! A reconcile only decides; nothing in it waits for a BMC. Each host has one job at a time, so acts are performed one
+//! after the other and every look is taken after the act before it. Hosts behind the same BMC share one client, and
+//! with it one session.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bmc::{Address, Bmc, Client, Endpoint, Manner, Observer, Options, RedfishSystem, SystemChoice, Transport, Trust};
+use engine::failure::Failure;
+use engine::host::{Act, BmcSight, Outcome};
+use engine::server::Scope;
+use futures::future::join_all;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, debug, info_span, warn};
+
+use crate::clock::Clock;
+use crate::dialect::HostKey;
+use crate::metrics::Metrics;
+
+/// How long sessions may take to be closed when we stop.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Makes the way to a BMC: sockets in production, a simulator in tests.
+pub type Dial = Arc<dyn Fn(&Address, &Trust) -> Result<Arc<dyn Transport>, bmc::Error> + Send + Sync>;
+
+/// What to do to a server.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The number of the acts, or of the last ones when there are none.
+    pub number: u64,
+    /// Performed in this order, up to the first that fails.
+    pub acts: Vec<Act>,
+    /// How deep to look afterwards.
+    pub look: Scope,
+}
+
+/// How to reach a server.
+pub struct Line {
+    /// The same for all systems behind one BMC with the same credentials and trust.
+    pub key: String,
+    /// Whom to speak to.
+    pub endpoint: Endpoint,
+    /// Whom to believe.
+    pub trust: Trust,
+    /// Which system.
+    pub system: SystemChoice,
+}
+
+/// The hands of one operator.
+pub struct Hands {
+    desks: Mutex<Desks>,
+    dial: Dial,
+    observer: Arc<dyn Observer>,
+    metrics: Metrics,
+    clock: Arc<dyn Clock>,
+    /// Bounds how many BMCs are spoken to at once, and with it memory and open sockets.
+    slots: Arc<Semaphore>,
+    wake: mpsc::UnboundedSender<HostKey>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+#[derive(Default)]
+struct Desks {
+    hosts: HashMap<HostKey, Desk>,
+    lines: HashMap<String, Arc<Client>>,
+}
+
+/// What is known and under way for one host.
+#[derive(Default)]
+struct Desk {
+    inputs: String,
+    line: String,
+    bmc: Option<Arc<dyn Bmc>>,
+    sight: Option<BmcSight>,
+    /// How the last acts went that this process performed.
+    outcome: Option<Outcome>,
+    running: Option<Running>,
+    next: Option<Job>,
+}
+
+struct Running {
+    look: Scope,
+    acts: bool,
+    cancel: CancellationToken,
+}
+
+impl Hands {
+    /// Hands that wake hosts through `wake` and stop with `stop`.
+    pub fn new(
+        dial: Dial,
+        observer: Arc<dyn Observer>,
+        metrics: Metrics,
+        clock: Arc<dyn Clock>,
+        at_once: usize,
+        wake: mpsc::UnboundedSender<HostKey>,
+        stop: &CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            desks: Mutex::default(),
+            dial,
+            observer,
+            metrics,
+            clock,
+            slots: Arc::new(Semaphore::new(at_once)),
+            wake,
+            tasks: TaskTracker::new(),
+            stop: stop.child_token(),
+        })
+    }
+
+    /// What was last seen of a host.
+    pub fn sight(&self, key: &HostKey) -> Option<BmcSight> {
+        self.desks().hosts.get(key)?.sight.clone()
+    }
+
+    /// Whether there is a way to the host's BMC for these inputs.
+    pub fn is_connected(&self, key: &HostKey, inputs: &str) -> bool {
+        self.desks().hosts.get(key).is_some_and(|desk| desk.bmc.is_some() && desk.inputs == inputs)
+    }
+
+    /// Takes up a way to the host's BMC, in place of the one before.
+    pub fn connect(&self, key: &HostKey, inputs: &str, line: Line) -> Result<(), Failure> {
+        let mut desks = self.desks();
+        let client = match desks.lines.get(&line.key) {
+            Some(client) => client.clone(),
+            None => self.open(&line)?,
+        };
+        desks.lines.insert(line.key.clone(), client.clone());
+        let desk = desks.hosts.entry(key.clone()).or_default();
+        let line_before = std::mem::replace(&mut desk.line, line.key);
+        inputs.clone_into(&mut desk.inputs);
+        desk.bmc = Some(Arc::new(RedfishSystem::new(client, line.system)));
+        desk.next = None;
+        // A look with the old inputs tells nothing any more. An act is not torn off.
+        if let Some(running) = desk.running.take_if(|running| !running.acts) {
+            running.cancel.cancel();
+        }
+        self.hang_up(&mut desks, &line_before);
+        Ok(())
+    }
+
+    fn open(&self, line: &Line) -> Result<Arc<Client>, Failure> {
+        let transport = (self.dial)(&line.endpoint.address, &line.trust)?;
+        let options = Options { observer: self.observer.clone(), seed: fastrand::u64(..) };
+        Ok(Client::new(line.endpoint.clone(), transport, options))
+    }
+
+    /// The BMC cannot even be called: that is what was seen.
+    pub fn refuse(&self, key: &HostKey, inputs: &str, number: u64, failure: Failure) {
+        let mut desks = self.desks();
+        let desk = desks.hosts.entry(key.clone()).or_default();
+        inputs.clone_into(&mut desk.inputs);
+        desk.bmc = None;
+        let outcome = desk.outcome.clone();
+        desk.sight = Some(BmcSight {
+            at: self.clock.now(),
+            after: number,
+            inputs: inputs.to_owned(),
+            act: outcome,
+            seen: Err(failure),
+        });
+    }
+
+    /// The inventory is stored in the status: no need to keep it twice.
+    pub fn drop_hardware(&self, key: &HostKey) {
+        if let Some(Ok(seen)) =
+            self.desks().hosts.get_mut(key).and_then(|desk| desk.sight.as_mut()).map(|sight| &mut sight.seen)
+        {
+            seen.hardware = None;
+        }
+    }
+
+    /// Lets go of a host: whatever is under way ends, and its session if nobody else uses it.
+    pub fn forget(&self, key: &HostKey) {
+        let mut desks = self.desks();
+        let Some(desk) = desks.hosts.remove(key) else { return };
+        if let Some(running) = desk.running {
+            running.cancel.cancel();
+        }
+        self.hang_up(&mut desks, &desk.line);
+    }
+
+    fn hang_up(&self, desks: &mut Desks, line: &str) {
+        if desks.hosts.values().any(|desk| desk.line == line) {
+            return;
+        }
+        if let Some(client) = desks.lines.remove(line) {
+            self.tasks.spawn(async move {
+                // A BMC that does not answer keeps its session until it runs out by itself.
+                tokio::time::timeout(FAREWELL, client.close()).await.ok();
+            });
+        }
+    }
+
+    /// Has a job done. A look that is under way already is not begun twice.
+    pub fn submit(self: &Arc<Self>, key: &HostKey, job: Job) {
+        let mut desks = self.desks();
+        let Some(desk) = desks.hosts.get_mut(key) else { return };
+        match &desk.running {
+            None => self.start(key, desk, job),
+            Some(running) if job.acts.is_empty() && running.look >= job.look => {}
+            Some(_) => match &mut desk.next {
+                Some(next) if job.acts.is_empty() => next.look = next.look.max(job.look),
+                next => *next = Some(job),
+            },
+        }
+    }
+
+    fn start(self: &Arc<Self>, key: &HostKey, desk: &mut Desk, job: Job) {
+        let Some(bmc) = desk.bmc.clone() else { return };
+        let cancel = self.stop.child_token();
+        desk.running = Some(Running { look: job.look, acts: !job.acts.is_empty(), cancel: cancel.clone() });
+        let (hands, key, inputs) = (self.clone(), key.clone(), desk.inputs.clone());
+        let span = info_span!("bmc", host = %key);
+        let work = async move {
+            let done = cancel.run_until_cancelled(hands.perform(bmc.as_ref(), &job)).await;
+            if let Some((outcome, seen)) = done {
+                hands.publish(&key, &cancel, inputs, job.number, outcome, seen);
+            }
+        };
+        self.tasks.spawn(work.instrument(span));
+    }
+
+    async fn perform(&self, bmc: &dyn Bmc, job: &Job) -> (Option<Outcome>, Result<engine::server::Seen, Failure>) {
+        // The semaphore is never closed.
+        let _slot = self.slots.acquire().await;
+        let mut outcome = None;
+        for act in &job.acts {
+            let result = perform(bmc, act).await.map_err(Failure::from);
+            self.metrics.act(act.name(), result.is_ok());
+            match &result {
+                Ok(()) => debug!(act = act.name(), number = job.number, "performed"),
+                Err(failure) => warn!(act = act.name(), number = job.number, %failure, "not performed"),
+            }
+            let failed = result.is_err();
+            outcome = Some(Outcome { number: job.number, result });
+            if failed {
+                break;
+            }
+        }
+        let seen = bmc.look(job.look).await.map_err(Failure::from);
+        (outcome, seen)
+    }
+
+    fn publish(
+        self: &Arc<Self>,
+        key: &HostKey,
+        cancel: &CancellationToken,
+        inputs: String,
+        number: u64,
+        outcome: Option<Outcome>,
+        seen: Result<engine::server::Seen, Failure>,
+    ) {
+        let mut desks = self.desks();
+        let Some(desk) = desks.hosts.get_mut(key) else { return };
+        if cancel.is_cancelled() {
+            return;
+        }
+        desk.running = None;
+        if outcome.is_some() {
+            desk.outcome = outcome;
+        }
+        let sight = BmcSight { at: self.clock.now(), after: number, inputs, act: desk.outcome.clone(), seen };
+        desk.sight = Some(sight);
+        if let Some(next) = desk.next.take() {
+            self.start(key, desk, next);
+        }
+        // Nobody listens any more only when the loop has stopped.
+        self.wake.send(key.clone()).ok();
+    }
+
+    /// Ends whatever is under way and closes all sessions.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        let lines: Vec<_> = {
+            let mut desks = self.desks();
+            desks.hosts.clear();
+            desks.lines.drain().map(|(_, client)| client).collect()
+        };
+        let closing = join_all(lines.iter().map(|client| client.close()));
+        if tokio::time::timeout(FAREWELL, closing).await.is_err() {
+            warn!("some BMCs did not end their sessions in time");
+        }
+        self.tasks.close();
+        tokio::time::timeout(FAREWELL, self.tasks.wait()).await.ok();
+    }
+
+    fn desks(&self) -> MutexGuard<'_, Desks> {
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn perform(bmc: &dyn Bmc, act: &Act) -> Result<(), bmc::Error> {
+    match act {
+        Act::PowerOn => bmc.power_on().await,
+        Act::ShutDown => bmc.power_off(Manner::Soft).await,
+        Act::PowerOff => bmc.power_off(Manner::Hard).await,
+        Act::Restart => bmc.restart(Manner::Hard).await,
+        Act::InsertMedia { url } => bmc.insert_media(url).await,
+        Act::EjectMedia => bmc.eject_media().await,
+        Act::SetBoot(wish) => bmc.set_boot(wish).await,
+        Act::ClearBoot => bmc.clear_boot().await,
+    }
+}

@@ -1,0 +1,408 @@
+//! The loop of a host: object → goal and record → step → anchor, status, acts.
+//!
+//! One status writer, fenced: every write bears the resourceVersion that it was decided on, and acts are handed over
+//! only after the writes that explain them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bmc::Endpoint;
+use engine::failure::Failure;
+use engine::host::{Ask, Farewell, Goal, Held, Phase, Remembered, Road, Sight, Step, Whereabouts, step};
+use futures::FutureExt as _;
+use jiff::SignedDuration;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::controller::Action;
+use kube::runtime::events::{Event, EventType, Recorder};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, info};
+
+use crate::brake::{Answer, Brake};
+use crate::clock::Clock;
+use crate::consumer;
+use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, View, anchor};
+use crate::hands::{Hands, Job, Line};
+use crate::index::Index;
+use crate::metrics::Metrics;
+use crate::vault::{self, Vault};
+
+/// How often one reconcile may step: once, and once more for each question that the step may ask.
+const QUESTIONS: usize = 6;
+
+/// Why a reconcile failed. The object is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Somebody else wrote the object in between: what was decided is void.
+    #[error("{0} was changed by someone else meanwhile")]
+    Conflict(HostKey),
+    /// The API server did not take a write.
+    #[error("{host}: cannot write its {what}: {source}")]
+    Write {
+        /// The host.
+        host: HostKey,
+        /// `anchor`, `status` or `finalizer`.
+        what: &'static str,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+}
+
+/// What all reconciles of one dialect share.
+pub struct HostLoop<D: HostDialect> {
+    pub(crate) client: Client,
+    pub(crate) index: Arc<Index>,
+    pub(crate) vault: Vault,
+    pub(crate) hands: Arc<Hands>,
+    pub(crate) brake: Arc<Brake>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Metrics,
+    pub(crate) recorder: Recorder,
+    pub(crate) tasks: TaskTracker,
+    /// Objects as we last wrote them, until the watch has caught up.
+    pub(crate) written: Mutex<HashMap<HostKey, D::Host>>,
+}
+
+/// A host as one reconcile sees it.
+struct Case<'a, D: HostDialect> {
+    host: &'a D::Host,
+    key: HostKey,
+    goal: Goal,
+    remembered: Remembered,
+    connection: Result<Connection, Failure>,
+    inputs: String,
+    target: String,
+}
+
+impl<D: HostDialect> HostLoop<D> {
+    /// Reconciles one host. Returns in milliseconds: what takes long is done by the hands, who wake us.
+    pub async fn reconcile(self: Arc<Self>, host: Arc<D::Host>) -> Result<Action, Error> {
+        let started = tokio::time::Instant::now();
+        let result = self.decide(host).await;
+        self.metrics.reconcile(D::NAME, result.is_ok(), started.elapsed());
+        result
+    }
+
+    /// What to do after an error.
+    #[expect(clippy::needless_pass_by_value, reason = "kube hands it over")]
+    pub fn after_error(host: Arc<D::Host>, error: &Error, _: Arc<Self>) -> Action {
+        match error {
+            Error::Conflict(key) => {
+                debug!(host = %key, "conflict; deciding anew");
+                Action::requeue(Duration::from_millis(200))
+            }
+            Error::Write { source, .. } => {
+                tracing::warn!(host = %HostKey::of(host.as_ref()), error = %source, "{error}");
+                Action::requeue(Duration::from_secs(3 + fastrand::u64(0..3)))
+            }
+        }
+    }
+
+    async fn decide(&self, host: Arc<D::Host>) -> Result<Action, Error> {
+        let host = self.newest(host);
+        let host = host.as_ref();
+        let key = HostKey::of(host);
+        let ours = host.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
+        if host.meta().deletion_timestamp.is_some() && !ours {
+            self.forget(&key);
+            return Ok(Action::await_change());
+        }
+        let goal = D::goal(host);
+        if is_paused(host) && goal.road != Road::Delete(Farewell::Move) {
+            return self.pause(host, &key).await;
+        }
+        let case = self.case(host, key, goal);
+        let step = self.step(&case).await;
+        self.carry_out(&case, step).await
+    }
+
+    fn case<'a>(&self, host: &'a D::Host, key: HostKey, goal: Goal) -> Case<'a, D> {
+        let remembered = Remembered { anchor: anchor(host), record: D::record(host) };
+        let known = remembered.anchor.as_ref().ok().and_then(Option::as_ref);
+        let connection = D::connection(host, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
+        let (inputs, target) = match &connection {
+            Ok(connection) => (vault::inputs(connection, &self.vault, &key.namespace), connection.target()),
+            Err(failure) => (vault::digest(&failure.message), "none".to_owned()),
+        };
+        Case { host, key, goal, remembered, connection, inputs, target }
+    }
+
+    /// Steps, answering the questions that the step asks on the way.
+    async fn step(&self, case: &Case<'_, D>) -> Step {
+        let mut sight = Sight {
+            now: self.clock.now(),
+            inputs: case.inputs.clone(),
+            target: case.target.clone(),
+            bmc: self.hands.sight(&case.key),
+            consumer: Whereabouts::NotLookedUp,
+            rival: self.index.rival(&case.key).map(|rival| rival.to_string()),
+            granted: Vec::new(),
+            held: None,
+            spread: spread(&case.key),
+        };
+        let mut next = step(&case.goal, case.remembered.clone(), &sight);
+        for _ in 0..QUESTIONS {
+            if next.inquire && sight.consumer == Whereabouts::NotLookedUp {
+                sight.consumer = self.look_up_consumer(&case.key, &next).await;
+            } else if let Some(ask) = next.ask.filter(|_| sight.held.is_none()) {
+                self.ask_brake(&case.key, ask, &mut sight);
+            } else if wants_bmc(&next) && !self.hands.is_connected(&case.key, &case.inputs) {
+                match self.connect(case).await {
+                    Ok(()) => break,
+                    Err(failure) => self.hands.refuse(&case.key, &case.inputs, next.record.acted, failure),
+                }
+                sight.bmc = self.hands.sight(&case.key);
+                sight.now = self.clock.now();
+            } else {
+                break;
+            }
+            next = step(&case.goal, case.remembered.clone(), &sight);
+        }
+        next
+    }
+
+    async fn look_up_consumer(&self, key: &HostKey, step: &Step) -> Whereabouts {
+        match &step.record.anchor.claim {
+            Some(claim) => consumer::whereabouts(&self.client, &claim.consumer, &key.namespace).await,
+            None => Whereabouts::Gone,
+        }
+    }
+
+    fn ask_brake(&self, key: &HostKey, ask: Ask, sight: &mut Sight) {
+        match self.brake.ask(&key.to_string(), ask) {
+            Answer::Go => sight.granted.push(ask),
+            Answer::Held { message, again_in, .. } => {
+                let again_in = SignedDuration::try_from(again_in).unwrap_or(SignedDuration::from_secs(60));
+                sight.held = Some(Held { message, until: sight.now + again_in });
+            }
+        }
+    }
+
+    async fn connect(&self, case: &Case<'_, D>) -> Result<(), Failure> {
+        let connection = case.connection.as_ref().map_err(Clone::clone)?;
+        let namespace = &case.key.namespace;
+        let credentials = self.vault.credentials(namespace, &connection.credentials).await?;
+        let trust = self.vault.trust(namespace, &connection.trust).await?;
+        // Everything but the system: hosts that differ in nothing else share a session.
+        let shared = Connection { system: bmc::SystemChoice::Only, ..connection.clone() };
+        let line = Line {
+            key: vault::inputs(&shared, &self.vault, namespace),
+            endpoint: Endpoint { address: connection.address.clone(), credentials, family: connection.family },
+            trust,
+            system: connection.system.clone(),
+        };
+        self.hands.connect(&case.key, &case.inputs, line)
+    }
+
+    /// Stores the anchor, then the status, then hands the acts over: in this order, or not at all.
+    async fn carry_out(&self, case: &Case<'_, D>, step: Step) -> Result<Action, Error> {
+        let key = &case.key;
+        if step.finished {
+            self.publish_events(case.host, &step);
+            self.let_go(case.host, key).await?;
+            return Ok(Action::await_change());
+        }
+        let anchored = self.store_anchor(case, &step).await?;
+        let host = anchored.as_ref().unwrap_or(case.host);
+        let sight = self.hands.sight(key);
+        let seen =
+            sight.as_ref().filter(|sight| sight.inputs == case.inputs).and_then(|sight| sight.seen.as_ref().ok());
+        let view = View { host, goal: &case.goal, step: &step, seen, now: self.clock.now() };
+        if let Some(status) = D::status(&view) {
+            self.store_status(host, key, status).await?;
+        }
+        self.observe_transition(case, &step);
+        self.publish_events(case.host, &step);
+        if step.record.inspected {
+            self.hands.drop_hardware(key);
+        }
+        match step.record.phase {
+            Phase::Preparing => {}
+            // Its place was taken before a restart, or by another leader.
+            Phase::Provisioning => self.brake.resume(&key.to_string()),
+            _ => self.brake.done(&key.to_string()),
+        }
+        if let Some(look) = step.look {
+            self.hands.submit(key, Job { number: step.record.acted, acts: step.acts, look });
+        }
+        Ok(self.next_time(step.again))
+    }
+
+    fn next_time(&self, again: Option<jiff::Timestamp>) -> Action {
+        let Some(at) = again else { return Action::await_change() };
+        let pause = self.clock.pause(at.duration_since(self.clock.now()));
+        Action::requeue(pause.max(Duration::from_millis(20)))
+    }
+
+    async fn store_anchor(&self, case: &Case<'_, D>, step: &Step) -> Result<Option<D::Host>, Error> {
+        let host = case.host;
+        let mut metadata = json!({});
+        let text = step.record.anchor.to_json();
+        // An anchor that we cannot read is not ours to overwrite.
+        if case.remembered.anchor.is_ok() && host.annotations().get(ANCHOR_ANNOTATION) != Some(&text) {
+            metadata["annotations"] = json!({ ANCHOR_ANNOTATION: text });
+        }
+        let finalizers = host.finalizers();
+        if host.meta().deletion_timestamp.is_none() && !finalizers.iter().any(|finalizer| finalizer == D::FINALIZER) {
+            let all: Vec<_> = finalizers.iter().map(String::as_str).chain([D::FINALIZER]).collect();
+            metadata["finalizers"] = json!(all);
+        }
+        if metadata == json!({}) {
+            return Ok(None);
+        }
+        self.patch_metadata(host, &case.key, metadata, "anchor").await.map(Some)
+    }
+
+    async fn let_go(&self, host: &D::Host, key: &HostKey) -> Result<(), Error> {
+        let rest: Vec<_> = host.finalizers().iter().filter(|finalizer| *finalizer != D::FINALIZER).collect();
+        match self.patch_metadata(host, key, json!({ "finalizers": rest }), "finalizer").await {
+            Err(Error::Write { source, .. }) if is_gone(&source) => {}
+            result => drop(result?),
+        }
+        info!(host = %key, "forgotten");
+        self.forget(key);
+        Ok(())
+    }
+
+    async fn patch_metadata(
+        &self,
+        host: &D::Host,
+        key: &HostKey,
+        mut metadata: serde_json::Value,
+        what: &'static str,
+    ) -> Result<D::Host, Error> {
+        metadata["resourceVersion"] = json!(host.resource_version());
+        metadata["uid"] = json!(key.uid);
+        let patch = Patch::Merge(json!({ "metadata": metadata }));
+        let written = self.api(key).patch(&key.name, &PatchParams::default(), &patch).await;
+        self.remember(key, what, written)
+    }
+
+    async fn store_status(&self, host: &D::Host, key: &HostKey, status: serde_json::Value) -> Result<(), Error> {
+        let patch = Patch::Apply(json!({
+            "apiVersion": D::Host::api_version(&()),
+            "kind": D::Host::kind(&()),
+            "metadata": { "resourceVersion": host.resource_version(), "uid": key.uid },
+            "status": status,
+        }));
+        let params = PatchParams::apply(D::FIELD_MANAGER).force();
+        let written = self.api(key).patch_status(&key.name, &params, &patch).await;
+        self.remember(key, "status", written).map(drop)
+    }
+
+    fn remember(&self, key: &HostKey, what: &'static str, written: kube::Result<D::Host>) -> Result<D::Host, Error> {
+        self.metrics.api_write(D::NAME, what, written.is_ok());
+        match written {
+            Ok(mut host) => {
+                host.meta_mut().managed_fields = None;
+                self.written().insert(key.clone(), host.clone());
+                Ok(host)
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 => Err(Error::Conflict(key.clone())),
+            Err(error) => Err(Error::Write { host: key.clone(), what, source: Box::new(error) }),
+        }
+    }
+
+    async fn pause(&self, host: &D::Host, key: &HostKey) -> Result<Action, Error> {
+        if let Some(status) = D::paused_status(host, self.clock.now()) {
+            self.store_status(host, key, status).await?;
+        }
+        Ok(Action::await_change())
+    }
+
+    /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
+    fn newest(&self, seen: Arc<D::Host>) -> Arc<D::Host> {
+        let key = HostKey::of(seen.as_ref());
+        let mut written = self.written();
+        let Some(ours) = written.get(&key) else { return seen };
+        if version(ours) > version(seen.as_ref()) {
+            return Arc::new(ours.clone());
+        }
+        written.remove(&key);
+        seen
+    }
+
+    /// Lets go of everything that is kept about a host in memory.
+    pub(crate) fn forget(&self, key: &HostKey) {
+        self.hands.forget(key);
+        self.brake.forget(&key.to_string());
+        self.written().remove(key);
+    }
+
+    fn observe_transition(&self, case: &Case<'_, D>, step: &Step) {
+        let before = case.remembered.record.as_ref();
+        let phase = step.record.phase;
+        if let Some(before) = before.filter(|before| before.phase != phase) {
+            let spent = step.record.since.duration_since(before.since);
+            self.metrics.left_phase(D::NAME, before.phase.as_str(), spent.unsigned_abs());
+            info!(host = %case.key, from = before.phase.as_str(), to = phase.as_str(), "phase");
+        }
+        if let Some(fault) = &step.record.fault {
+            let known = before
+                .and_then(|before| before.fault.as_ref())
+                .is_some_and(|known| known.count == fault.count && known.failure == fault.failure);
+            if !known {
+                self.metrics.fault(D::NAME, fault.failure.kind.reason());
+                info!(host = %case.key, reason = fault.failure.kind.reason(), count = fault.count, next_try = %fault.next_try, "{}", fault.failure);
+            }
+        }
+    }
+
+    /// Events are for people; they are sent beside the loop and may get lost.
+    fn publish_events(&self, host: &D::Host, step: &Step) {
+        // Of the phases that were passed in one step, only the last is worth an event.
+        let last = step.events.iter().rposition(|event| !event.warning);
+        for (position, event) in step.events.iter().enumerate() {
+            if !event.warning && Some(position) != last {
+                continue;
+            }
+            let reference = host.object_ref(&());
+            let note = event.message.chars().take(1000).collect::<String>();
+            let event = Event {
+                type_: if event.warning { EventType::Warning } else { EventType::Normal },
+                reason: event.reason.to_owned(),
+                note: Some(note),
+                action: event.reason.to_owned(),
+                secondary: None,
+            };
+            let recorder = self.recorder.clone();
+            self.tasks.spawn(async move {
+                recorder
+                    .publish(&event, &reference)
+                    .map(|sent| sent.inspect_err(|error| debug!(%error, "event not sent")).ok())
+                    .await
+            });
+        }
+    }
+
+    fn api(&self, key: &HostKey) -> Api<D::Host> {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+
+    fn written(&self) -> MutexGuard<'_, HashMap<HostKey, D::Host>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_paused(host: &impl ResourceExt) -> bool {
+    host.annotations().contains_key(api::capi::PAUSED_ANNOTATION)
+}
+
+fn is_gone(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+fn wants_bmc(step: &Step) -> bool {
+    !step.finished && step.look.is_some()
+}
+
+/// Numbers in practice. Where they are not, the watch is believed and a conflict sorts it out.
+fn version(host: &impl ResourceExt) -> u64 {
+    host.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+fn spread(key: &HostKey) -> u8 {
+    key.uid.bytes().chain(key.name.bytes()).fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))
+}

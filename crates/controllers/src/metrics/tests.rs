@@ -1,0 +1,98 @@
+use super::*;
+use crate::brake::BrakeConfig;
+
+/// The text with the samples of each family in order: the registry keeps label sets in hash maps.
+fn sorted(text: &str) -> String {
+    let mut families: Vec<Vec<&str>> = Vec::new();
+    for line in text.lines() {
+        match families.last_mut() {
+            Some(family) if !line.starts_with("# HELP") && line != "# EOF" => family.push(line),
+            _ => families.push(vec![line]),
+        }
+    }
+    for family in &mut families {
+        let head = family.iter().take_while(|line| line.starts_with('#')).count();
+        // Buckets stay in their own order.
+        let without_bound = |line: &str| match line.split_once("le=\"").and_then(|(_, rest)| rest.split_once("\",")) {
+            Some((bound, _)) => line.replace(&format!("le=\"{bound}\","), ""),
+            None => line.to_owned(),
+        };
+        family[head..].sort_by_key(|line| without_bound(line).split(' ').next().map(str::to_owned));
+    }
+    families.concat().join("\n") + "\n"
+}
+
+fn something_of_everything() -> Metrics {
+    let metrics = Metrics::new();
+    let (_leading, follow) = watch::channel(true);
+    metrics.follow_leadership(follow);
+    metrics.follow_hosts("metal3", Vec::new);
+    metrics.follow_hosts("beskar7", || {
+        [("lab", "Available"), ("lab", "Available"), ("lab", "Provisioned"), ("prod", "Provisioned")]
+            .map(|(namespace, phase)| (namespace.to_owned(), phase))
+            .into()
+    });
+    let brake = Brake::new(BrakeConfig { disruptions_per_minute: 1, concurrent_deployments: 1, freeze: false });
+    brake.resume("a");
+    for host in ["b", "c", "d"] {
+        brake.ask(host, Ask::Disrupt);
+    }
+    brake.ask("e", Ask::Deploy);
+    metrics.follow_brake(Arc::new(brake));
+
+    metrics.left_phase("beskar7", "Inspecting", Duration::from_secs(12));
+    metrics.left_phase("beskar7", "Provisioned", Duration::from_hours(100));
+    metrics.bmc_request(&Method::GET, "ok");
+    bmc::Observer::request(&metrics, &Method::GET, "ok", Some(200));
+    bmc::Observer::request(&metrics, &Method::POST, "busy", Some(503));
+    metrics.bmc_request(&Method::from_bytes(b"GRAB").unwrap(), "refused");
+    metrics.bmc_request_took(&Method::GET, Duration::from_millis(40));
+    metrics.reconcile("beskar7", true, Duration::from_micros(700));
+    metrics.reconcile("beskar7", false, Duration::from_millis(3));
+    metrics.act("PowerOff", true);
+    metrics.act("PowerOff", false);
+    metrics.fault("beskar7", "Unreachable");
+    metrics.api_write("beskar7", "status", true);
+    metrics.api_write("beskar7", "anchor", false);
+    metrics
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_text_is_as_dashboards_know_it() {
+    let text = sorted(&something_of_everything().text());
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/metrics/exposition.txt");
+    if std::env::var_os("BESKAR7_BLESS").is_some() {
+        std::fs::write(file, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(file).unwrap();
+    assert!(text == known, "changed; run with BESKAR7_BLESS=1 if it should be\n{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_host_is_named() {
+    let metrics = something_of_everything();
+    for label in
+        metrics.text().lines().flat_map(|line| line.split(['{', ',', '}'])).filter_map(|part| part.split_once('='))
+    {
+        let known = ["dialect", "namespace", "phase", "verb", "outcome", "act", "reason", "kind", "ask", "le"];
+        assert!(known.contains(&label.0), "{label:?}");
+    }
+}
+
+#[test]
+fn a_standby_counts_no_hosts_and_a_new_term_replaces_the_old() {
+    let metrics = Metrics::new();
+    let (leading, follow) = watch::channel(true);
+    metrics.follow_leadership(follow);
+    let count = |phase: &'static str| move || vec![("lab".to_owned(), phase)];
+    metrics.follow_hosts("beskar7", count("Available"));
+    metrics.follow_hosts("beskar7", count("Parked"));
+    let available = r#"beskar7_hosts{dialect="beskar7",namespace="lab",phase="Available"} 0"#;
+    let parked = r#"beskar7_hosts{dialect="beskar7",namespace="lab",phase="Parked"} 1"#;
+    let text = metrics.text();
+    assert!(text.contains(available) && text.contains(parked), "{text}");
+
+    leading.send_replace(false);
+    let text = metrics.text();
+    assert!(!text.contains("beskar7_hosts{") && text.contains("beskar7_leader 0"), "{text}");
+}

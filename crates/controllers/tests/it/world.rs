@@ -1,0 +1,341 @@
+//! One operator, one namespace, and as many pretend BMCs as a test wants.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use api::beskar7::PhysicalHost;
+use bmc::{Https, InProcess, Transport};
+use controllers::brake::BrakeConfig;
+use controllers::clock::{Clock, SystemClock};
+use controllers::hands::Dial;
+use controllers::metrics::Metrics;
+use controllers::operator::{Config, Operator};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use testkit::{Account, Cluster, wait_for};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than anything that should happen takes on a busy machine.
+pub(crate) const SOON: Duration = Duration::from_secs(40);
+
+/// A clock that runs faster than the world, so that a test need not wait ten minutes for a back-off. Only what the engine
+/// measures runs faster; BMCs and their client keep their own time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hurry {
+    start: jiff::Timestamp,
+    started: tokio::time::Instant,
+    factor: i32,
+}
+
+impl Hurry {
+    /// A clock of which `factor` seconds pass in each second.
+    pub(crate) fn by(factor: i32) -> Self {
+        Self { start: SystemClock.now(), started: tokio::time::Instant::now(), factor }
+    }
+}
+
+impl Clock for Hurry {
+    fn now(&self) -> jiff::Timestamp {
+        let elapsed = jiff::SignedDuration::try_from(self.started.elapsed()).unwrap();
+        self.start + elapsed * self.factor
+    }
+
+    fn pause(&self, span: jiff::SignedDuration) -> Duration {
+        (span.max(jiff::SignedDuration::ZERO) / self.factor).unsigned_abs()
+    }
+}
+
+/// The roles that we ship, bound in one namespace.
+const ROLES: &str = concat!(
+    include_str!("../../../../config/rbac/role.yaml"),
+    "
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: beskar7-manager}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: beskar7-manager}
+subjects: [{kind: ServiceAccount, name: beskar7}]
+"
+);
+
+/// A namespace with an operator in it.
+pub(crate) struct World {
+    pub(crate) cluster: &'static Cluster,
+    pub(crate) namespace: String,
+    account: Account,
+    bmcs: Bmcs,
+    running: Mutex<Option<Running>>,
+}
+
+type Bmcs = Arc<Mutex<HashMap<String, sim::Bmc>>>;
+
+struct Running {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl World {
+    /// A namespace in which the operator runs.
+    pub(crate) async fn new(prefix: &str) -> Self {
+        let world = Self::quiet(prefix).await;
+        world.start_operator();
+        world
+    }
+
+    /// A namespace in which nobody acts yet.
+    pub(crate) async fn quiet(prefix: &str) -> Self {
+        let cluster = Cluster::shared().await;
+        cluster.apply_yaml(&api::crds_yaml()).await;
+        let namespace = cluster.namespace(prefix).await;
+        let account = cluster.service_account(&namespace, "beskar7", ROLES).await;
+        Self { cluster, namespace, account, bmcs: Bmcs::default(), running: Mutex::default() }
+    }
+
+    /// Starts the operator, with BMCs that are reached in process by the name they were added under, and all others by TLS.
+    pub(crate) fn start_operator(&self) {
+        self.start_operator_with(SystemClock, |_| {});
+    }
+
+    /// Starts the operator with another clock and configuration.
+    pub(crate) fn start_operator_with(&self, clock: impl Clock, change: impl FnOnce(&mut Config)) {
+        let mut config = Config {
+            namespace: Some(self.namespace.clone()),
+            watch_filter: None,
+            election: None,
+            metrics_address: None,
+            probe_address: None,
+            brake: BrakeConfig { disruptions_per_minute: 600, ..BrakeConfig::default() },
+            bmcs_at_once: 16,
+        };
+        change(&mut config);
+        let operator = Operator {
+            client: self.account.client(),
+            config,
+            dial: dial(self.bmcs.clone()),
+            clock: Arc::new(clock),
+            metrics: Metrics::default(),
+        };
+        let stop = CancellationToken::new();
+        #[expect(clippy::disallowed_methods, reason = "a test waits for it in stop_operator, or kills it")]
+        let task = tokio::spawn({
+            let stop = stop.clone();
+            async move { operator.run(stop).await.unwrap() }
+        });
+        *self.running.lock().unwrap() = Some(Running { stop, task });
+    }
+
+    /// Stops the operator as SIGTERM does.
+    pub(crate) async fn stop_operator(&self) {
+        let running = self.running.lock().unwrap().take();
+        if let Some(running) = running {
+            running.stop.cancel();
+            running.task.await.unwrap();
+        }
+    }
+
+    /// Stops the operator as SIGKILL does: wherever it is, without a word to anybody.
+    pub(crate) async fn kill_operator(&self) {
+        let running = self.running.lock().unwrap().take();
+        if let Some(running) = running {
+            running.task.abort();
+            running.task.await.ok();
+        }
+    }
+
+    /// Adds a BMC that answers at `https://NAME`.
+    pub(crate) fn add_bmc(&self, name: &str, bmc: sim::Bmc) -> sim::Bmc {
+        self.bmcs.lock().unwrap().insert(name.to_owned(), bmc.clone());
+        bmc
+    }
+
+    /// Creates the Secret that hosts use unless they say otherwise.
+    pub(crate) async fn create_secret(&self, name: &str, username: &str, password: &str) {
+        let yaml = format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\nstringData: {{username: {username}, password: {password}}}\n"
+        );
+        self.cluster.apply_yaml_in(&self.namespace, &yaml).await;
+    }
+
+    /// Creates a host with this spec, on top of an address and a Secret.
+    pub(crate) async fn create_host(&self, name: &str, spec: Value) -> PhysicalHost {
+        self.create_annotated_host(name, json!({}), spec).await
+    }
+
+    /// The same with annotations.
+    pub(crate) async fn create_annotated_host(&self, name: &str, annotations: Value, spec: Value) -> PhysicalHost {
+        let mut host = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+            "kind": "PhysicalHost",
+            "metadata": { "name": name, "namespace": self.namespace, "annotations": annotations },
+            "spec": { "redfishConnection": { "address": format!("https://{name}"), "credentialsSecretRef": "bmc" } },
+        });
+        json_patch_merge(&mut host["spec"], &spec);
+        self.hosts().create(&kube::api::PostParams::default(), &serde_json::from_value(host).unwrap()).await.unwrap()
+    }
+
+    /// Adds a BMC without delays, its Secret, and a host of the same name; waits until it is available.
+    pub(crate) async fn available_host(&self, name: &str) -> sim::Bmc {
+        let bmc = self.add_bmc(name, instant_bmc(name));
+        self.create_secret("bmc", "admin", "password").await;
+        self.create_host(name, json!({})).await;
+        self.wait_for_state(name, "Available").await;
+        bmc
+    }
+
+    /// Changes a host's spec by a merge patch.
+    pub(crate) async fn patch_spec(&self, name: &str, spec: Value) -> PhysicalHost {
+        self.patch(name, json!({ "spec": spec })).await
+    }
+
+    /// Annotates a host.
+    pub(crate) async fn annotate(&self, name: &str, annotation: &str, value: Option<&str>) {
+        self.patch(name, json!({ "metadata": { "annotations": { annotation: value } } })).await;
+    }
+
+    async fn patch(&self, name: &str, patch: Value) -> PhysicalHost {
+        self.hosts().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+    }
+
+    /// The host as it is now.
+    pub(crate) async fn host(&self, name: &str) -> PhysicalHost {
+        self.hosts().get(name).await.unwrap()
+    }
+
+    /// Hosts, as their admin sees them.
+    pub(crate) fn hosts(&self) -> Api<PhysicalHost> {
+        Api::namespaced(self.cluster.admin(), &self.namespace)
+    }
+
+    /// Waits until the host is as `wanted` says; on time-out, shows what it is instead.
+    pub(crate) async fn wait_until(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&PhysicalHost) -> bool,
+    ) -> PhysicalHost {
+        self.wait_within(SOON, name, what, wanted).await
+    }
+
+    /// The same, for what takes longer.
+    pub(crate) async fn wait_within(
+        &self,
+        timeout: Duration,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&PhysicalHost) -> bool,
+    ) -> PhysicalHost {
+        let hosts = self.hosts();
+        let deadline = tokio::time::Instant::now() + timeout;
+        loop {
+            let host = hosts.get(name).await.unwrap();
+            if wanted(&host) {
+                return host;
+            }
+            if tokio::time::Instant::now() > deadline {
+                let status = serde_json::to_string_pretty(&host.status).unwrap();
+                panic!(
+                    "{name}: {what} did not come true within {timeout:?}; annotations {:?}, status {status}",
+                    host.annotations()
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits for a state.
+    pub(crate) async fn wait_for_state(&self, name: &str, state: &str) -> PhysicalHost {
+        self.wait_until(name, &format!("state {state}"), |host| state_of(host) == state).await
+    }
+
+    /// Waits for a fault of that reason.
+    pub(crate) async fn wait_for_fault(&self, name: &str, reason: &str) -> PhysicalHost {
+        let wanted = |host: &PhysicalHost| fault_of(host) == Some(reason.to_owned());
+        self.wait_until(name, &format!("fault {reason}"), wanted).await
+    }
+
+    /// Deletes a host and waits until it is gone.
+    pub(crate) async fn delete_host(&self, name: &str) {
+        self.hosts().delete(name, &kube::api::DeleteParams::default()).await.unwrap();
+        self.wait_gone(name).await;
+    }
+
+    /// Waits until a host is gone.
+    pub(crate) async fn wait_gone(&self, name: &str) {
+        let hosts = self.hosts();
+        wait_for(&format!("{name} to be gone"), SOON, async || {
+            hosts.get_opt(name).await.unwrap().is_none().then_some(())
+        })
+        .await;
+    }
+
+    /// Writes to the API server by this world's operator, without events and leases.
+    pub(crate) async fn writes(&self) -> usize {
+        self.cluster.writes(self.account.user(), &["events", "leases"]).await.len()
+    }
+
+    /// Reasons of the events about a host.
+    pub(crate) async fn events(&self, name: &str) -> Vec<String> {
+        let events: Api<Event> = Api::namespaced(self.cluster.admin(), &self.namespace);
+        let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
+        events.list(&about).await.unwrap().items.into_iter().filter_map(|event| event.reason).collect()
+    }
+}
+
+/// A generic BMC without delays whose server differs from that of every other name.
+pub(crate) fn instant_bmc(name: &str) -> sim::Bmc {
+    sim::Bmc::new(spec(name).timing(sim::Timing::INSTANT))
+}
+
+/// The plan of a generic BMC whose server differs from that of every other name.
+pub(crate) fn spec(name: &str) -> sim::BmcSpec {
+    let mut spec = sim::BmcSpec::new(sim::personality::generic());
+    let seed = name.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(131).wrapping_add(byte.into()));
+    spec.hardware = vec![sim::Hardware::invent(&spec.personality, seed, 0)];
+    spec
+}
+
+/// What a host's status says of its state.
+pub(crate) fn state_of(host: &PhysicalHost) -> String {
+    host.status.as_ref().and_then(|status| status.state.clone()).unwrap_or_default()
+}
+
+/// The reason of a host's fault.
+pub(crate) fn fault_of(host: &PhysicalHost) -> Option<String> {
+    Some(host.status.as_ref()?.fault.as_ref()?.reason.clone())
+}
+
+/// Status and reason of a condition.
+pub(crate) fn condition(host: &PhysicalHost, type_: &str) -> (String, String) {
+    let condition = host.status.as_ref().and_then(|status| status.condition(type_));
+    condition.map(|condition| (condition.status.clone(), condition.reason.clone())).unwrap_or_default()
+}
+
+/// A claim by somebody of that name, and an order.
+pub(crate) fn claim(consumer: &str, iso: &str) -> Value {
+    json!({ "consumerRef": { "name": consumer }, "bootIsoSource": iso })
+}
+
+fn dial(bmcs: Bmcs) -> Dial {
+    Arc::new(move |address, trust| {
+        let bmc = bmcs.lock().unwrap().get(address.host()).cloned();
+        Ok(match bmc {
+            Some(bmc) => Arc::new(InProcess::new(bmc)) as Arc<dyn Transport>,
+            None => Arc::new(Https::new(address, trust)?),
+        })
+    })
+}
+
+fn json_patch_merge(target: &mut Value, patch: &Value) {
+    match (target, patch) {
+        (Value::Object(target), Value::Object(patch)) => {
+            for (key, value) in patch {
+                json_patch_merge(target.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (target, patch) => *target = patch.clone(),
+    }
+}
