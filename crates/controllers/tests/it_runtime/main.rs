@@ -1,0 +1,3 @@
+//! What keeps the operator running, on a real API server.
+
+mod leader;
