@@ -81,7 +81,9 @@ async fn a_killed_leader_is_followed_when_its_lease_ran_out_and_a_stopped_one_at
     a.term.shutdown().await;
     let killed = Instant::now();
     b.leads().await;
-    assert!(killed.elapsed() >= TIMING.lease_duration - TIMING.retry_period - Duration::from_millis(200));
+    // Its last renewal may have been a retry period old, and a little more on a busy machine.
+    let waited = killed.elapsed() + TIMING.retry_period + Duration::from_millis(500);
+    assert!(waited >= TIMING.lease_duration, "{waited:?}");
     assert_eq!(spec().await.lease_transitions, Some(1));
 
     b.shutdown.cancel();
