@@ -1,6 +1,5 @@
 //! One BMC: the handle that clients call and tests steer.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,12 +31,6 @@ pub enum Dropped {
     /// The connection was reset; whether the request was carried out is unknown to the client.
     #[error("connection reset by peer")]
     Reset,
-}
-
-impl From<Infallible> for Dropped {
-    fn from(never: Infallible) -> Self {
-        match never {}
-    }
 }
 
 /// How a BMC is to be.

@@ -133,6 +133,8 @@ pub struct Login {
     pub basic: bool,
     /// Failed logins in a row that lock the account, and for how long.
     pub lockout: Option<(u32, Duration)>,
+    /// A connection that was idle for this long is reset when it is used again, which only sockets can show.
+    pub forgets_connections: Option<Duration>,
 }
 
 /// What is done with `If-Match`.

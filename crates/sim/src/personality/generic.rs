@@ -56,6 +56,7 @@ pub fn generic() -> Personality {
             shown_timeout: 1800,
             basic: true,
             lockout: None,
+            forgets_connections: None,
         },
         etags: Etags { sent: true, weak: false, in_body: true, if_match: IfMatch::Checked, refused_on_actions: false },
         query: Query {

@@ -48,6 +48,7 @@ pub fn hpe_ilo5() -> Personality {
             limit: 13,
             limit_error: Refusal { id: "SessionLimitExceeded", ..base.login.limit_error },
             shown_timeout: 30,
+            forgets_connections: Some(Duration::from_secs(30)),
             ..base.login
         },
         etags: Etags { weak: true, ..base.etags },

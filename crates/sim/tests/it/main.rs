@@ -4,8 +4,10 @@
 mod boot;
 mod client;
 mod faults;
+mod fleet;
 mod media;
 mod power;
 mod replay;
 mod sessions;
+mod sockets;
 mod tree;
