@@ -1,9 +1,11 @@
 //! What a BMC does when it is told to: resets, boot overrides, virtual media.
 
+mod bios;
 mod boot;
 mod media;
 mod power;
 
+pub(crate) use bios::patch_bios;
 pub(crate) use boot::patch_system;
 pub(crate) use media::{eject, insert, patch_drive};
 pub(crate) use power::reset;

@@ -1,5 +1,6 @@
 //! One BMC: the handle that clients call and tests steer.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use tokio::time::Instant;
 
+use crate::bios::Bios;
 use crate::built::Built;
 use crate::fault::{Fault, FaultId, Faults};
 use crate::hardware::Hardware;
@@ -110,6 +112,8 @@ pub(crate) struct State {
     pub(crate) latency: Duration,
     /// `Status.Health` of the systems, when it is not what the tree says.
     pub(crate) health: Option<String>,
+    /// By index of the system, once something was changed.
+    pub(crate) bios: HashMap<usize, Bios>,
 }
 
 #[derive(Debug)]
@@ -134,8 +138,17 @@ impl Core {
 ///
 /// It is a [`tower_service::Service`], so that a client can talk to it without sockets, and it carries the knobs and the
 /// truth for tests. Nothing runs in the background; it needs a runtime only for answers that are late.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Bmc(pub(crate) Arc<Core>);
+
+impl std::fmt::Debug for Bmc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bmc")
+            .field("name", &self.0.name)
+            .field("personality", &self.0.personality.name)
+            .finish_non_exhaustive()
+    }
+}
 
 impl Bmc {
     /// A BMC with a tree of our own.

@@ -131,17 +131,17 @@ impl Fleet {
 
     /// Opens an endpoint for each, and the control if asked for.
     pub async fn serve(&self, spec: ServeSpec) -> Result<Serving, ListenError> {
+        if spec.base_port != 0 && usize::from(spec.base_port) + self.bmcs.len() > 1 << 16 {
+            return Err(ListenError::Ports { base: spec.base_port, count: self.bmcs.len() });
+        }
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         // Whatever goes wrong below, what was opened is closed again.
         let guard = stop.clone().drop_guard();
         let mut endpoints = Vec::with_capacity(self.bmcs.len());
         for (index, bmc) in self.bmcs.iter().enumerate() {
-            let too_many = || ListenError::Ports { base: spec.base_port, count: self.bmcs.len() };
-            let port = match spec.base_port {
-                0 => 0,
-                base => u16::try_from(usize::from(base) + index).map_err(|_| too_many())?,
-            };
+            let port =
+                if spec.base_port == 0 { 0 } else { u16::try_from(usize::from(spec.base_port) + index).unwrap_or(0) };
             let address = SocketAddr::new(spec.ip, port);
             endpoints.push(Endpoint::open(bmc.clone(), address, spec.tls, &tasks, &stop).await?);
         }

@@ -8,6 +8,7 @@
 //! The crate knows nothing of our client: both sides must not share a mistake.
 
 mod act;
+mod bios;
 mod bmc;
 mod built;
 mod cert;

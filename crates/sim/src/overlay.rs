@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::bmc::{Core, Source, State};
 use crate::fault::Effect;
+use crate::kind::Kind;
 use crate::place::Spot;
 use crate::serve::Asked;
 use crate::server::{PowerState, Slot};
@@ -15,6 +16,8 @@ impl Core {
             Source::Built(built) => built.get(path),
             Source::Recorded(tree) => tree.get(path),
         }?;
+        // Not the request's: an expanded body has parts of other kinds.
+        let kind = if spot == Spot::Still { Kind::of(path) } else { Kind::Other };
         match spot {
             Spot::System(index) => self.lay_system(state, asked, index, &mut body),
             Spot::Settings(index) => lay_boot(state, index, &mut body),
@@ -26,6 +29,9 @@ impl Core {
                     .iter()
                     .map(|s| json!({ "@odata.id": format!("{}/{}", self.places.sessions, s.id) }))
                     .collect();
+            }
+            Spot::Still if matches!(kind, Kind::Bios | Kind::BiosSettings) => {
+                self.lay_bios(state, path, kind == Kind::BiosSettings, &mut body);
             }
             Spot::Tasks => body = state.tasks.collection(body, &self.task_names()),
             _ => {}

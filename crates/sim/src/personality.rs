@@ -33,6 +33,8 @@ pub struct Personality {
     pub power: PowerRules,
     /// The boot override.
     pub boot: BootRules,
+    /// BIOS attributes.
+    pub bios: BiosRules,
     /// Virtual media.
     pub media: MediaRules,
     /// Tasks.
@@ -266,6 +268,26 @@ pub enum Answer {
     Message,
     /// 200 with the resource; 204 to an action.
     Resource,
+}
+
+/// What is done with `@Redfish.SettingsApplyTime`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplyTime {
+    /// Nothing: changes apply at the next boot.
+    Ignored,
+    /// Without it changes are stored and never applied; with it there is a task until the next boot.
+    Required,
+    /// It is an unknown property.
+    Refused,
+}
+
+/// BIOS attributes.
+#[derive(Clone, Debug)]
+pub struct BiosRules {
+    /// When changes apply.
+    pub apply_time: ApplyTime,
+    /// The settings show all attributes, not only those that wait.
+    pub mirrors: bool,
 }
 
 /// Where virtual media are.

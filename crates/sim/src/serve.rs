@@ -106,7 +106,7 @@ impl Core {
                 verb: asked.verb,
                 kind: asked.kind,
                 path: request.uri().path().to_owned(),
-                body: String::from_utf8_lossy(asked.body).into_owned(),
+                body: shown(asked.body),
                 outcome,
             });
         }
@@ -173,6 +173,11 @@ impl Core {
                 self.check_precondition(state, asked, spot)?;
                 act::patch_drive(self, state, asked, drive)
             }
+            (Verb::Patch, Spot::Still) if asked.kind == Kind::BiosSettings => {
+                self.body(state, asked, &asked.path, spot).ok_or_else(|| Problem::not_found(&asked.path))?;
+                self.check_precondition(state, asked, spot)?;
+                act::patch_bios(self, state, asked)
+            }
             _ => Err(self.wrong_method(state, asked, spot)),
         }
     }
@@ -209,7 +214,8 @@ impl Core {
             return Err(refusal.into());
         }
         // Most of a recorded tree is served as it was recorded, byte by byte.
-        if let (Source::Recorded(tree), Spot::Still, true) = (&self.source, spot, asked.params.is_empty()) {
+        let still = spot == Spot::Still && !matches!(asked.kind, Kind::Bios | Kind::BiosSettings);
+        if let (Source::Recorded(tree), true, true) = (&self.source, still, asked.params.is_empty()) {
             let (bytes, etag) = tree.raw(&asked.path).ok_or_else(|| Problem::not_found(&asked.path))?;
             let reply = Reply::raw(StatusCode::OK, bytes, "application/json;charset=utf-8");
             return Ok(self.tagged(asked, reply, etag).header(ALLOW, "GET, HEAD"));
@@ -354,6 +360,17 @@ impl Core {
         state.away_until = Some(now + self.personality.power.bmc_restart);
         state.desk.sessions.clear();
         Reply::empty(StatusCode::NO_CONTENT)
+    }
+}
+
+/// A body for the journal, without passwords.
+fn shown(body: &[u8]) -> String {
+    match serde_json::from_slice::<Map<String, Value>>(body) {
+        Ok(mut fields) if fields.contains_key("Password") => {
+            fields.insert("Password".to_owned(), json!("***"));
+            Value::Object(fields).to_string()
+        }
+        _ => String::from_utf8_lossy(body).into_owned(),
     }
 }
 

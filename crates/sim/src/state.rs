@@ -1,5 +1,6 @@
 //! The passing of time in a BMC.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -25,6 +26,7 @@ impl State {
             away_until: None,
             latency,
             health: None,
+            bios: HashMap::new(),
         }
     }
 
@@ -39,6 +41,11 @@ impl State {
             }
         }
         self.settle_servers(now);
+        for (system, bios) in &mut self.bios {
+            if let Some(task) = self.servers.get(*system).and_then(|server| bios.apply(server)) {
+                self.tasks.finish(task, now);
+            }
+        }
         self.tasks.forget(now, &personality.tasks);
     }
 

@@ -1,5 +1,7 @@
 //! Tasks: work that was accepted and ends later.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use http::header::{LOCATION, RETRY_AFTER};
 use serde_json::{Value, json};
@@ -35,6 +37,9 @@ pub(crate) struct Task {
     pub(crate) deferred: Option<Deferred>,
     monitor_gone: bool,
 }
+
+/// Longer than any test lasts.
+const FAR: Duration = Duration::from_hours(24 * 365);
 
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
@@ -112,6 +117,18 @@ impl Tasks {
 
     pub(crate) fn forget(&mut self, now: Instant, rules: &TaskRules) {
         self.list.retain(|t| now < t.due + rules.kept || t.deferred.is_some());
+    }
+
+    /// A task that waits for a reset of the server: it is over when [`Tasks::finish`] says so.
+    pub(crate) fn start_waiting(&mut self, name: &'static str, now: Instant, names: &Names<'_>) -> (u32, Reply) {
+        let reply = self.start(name, now, now + FAR, Deferred::Nothing, names);
+        (self.next, reply)
+    }
+
+    pub(crate) fn finish(&mut self, number: u32, now: Instant) {
+        if let Some(task) = self.list.iter_mut().find(|t| t.number == number) {
+            task.due = now;
+        }
     }
 
     /// The work of the first task that has ended and not been done, with the time at which it ended.

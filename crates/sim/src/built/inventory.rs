@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Built, numbered, system_id};
 use crate::hardware::Hardware;
-use crate::personality::MediaPlace;
+use crate::personality::{ApplyTime, MediaPlace};
 
 impl Built {
     pub(super) fn below_system(&self, index: usize, rest: &[&str]) -> Option<Value> {
@@ -76,6 +76,11 @@ impl Built {
                         "@Redfish.Settings": {
                             "@odata.type": "#Settings.v1_3_0.Settings",
                             "SettingsObject": settings,
+                            "SupportedApplyTimes": match self.personality.bios.apply_time {
+                                ApplyTime::Ignored => json!([]),
+                                // Also where it is refused.
+                                ApplyTime::Required | ApplyTime::Refused => json!(["OnReset"]),
+                            },
                         },
                     }),
                 )

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Answer, BootRules, Drive, Etags, Expand, Identity, IfMatch, Login, MediaPlace, MediaRules, Messages, Personality,
-    PowerRules, Query, Refusal, SameState, Shape, TaskRules, generic,
+    Answer, ApplyTime, BiosRules, BootRules, Drive, Etags, Expand, Identity, IfMatch, Login, MediaPlace, MediaRules,
+    Messages, Personality, PowerRules, Query, Refusal, SameState, Shape, TaskRules, generic,
 };
 
 /// PowerEdge with iDRAC9 6.x: conflicts on a power state that is already so, ejects in its own time, loses its data
@@ -94,6 +94,7 @@ pub fn dell_idrac9() -> Personality {
             answer: Answer::Message,
             ..base.boot
         },
+        bios: BiosRules { apply_time: ApplyTime::Required, mirrors: false },
         media: MediaRules {
             place: MediaPlace::System,
             drives: &[

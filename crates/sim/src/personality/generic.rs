@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Answer, BootRules, Drive, Etags, Expand, Identity, IfMatch, Login, MediaPlace, MediaRules, Messages, ModeRule,
-    Monitor, Personality, PowerRules, Query, Refusal, SameState, Shape, StorageShape, TaskRules,
+    Answer, ApplyTime, BiosRules, BootRules, Drive, Etags, Expand, Identity, IfMatch, Login, MediaPlace, MediaRules,
+    Messages, ModeRule, Monitor, Personality, PowerRules, Query, Refusal, SameState, Shape, StorageShape, TaskRules,
 };
 
 /// A BMC that follows the specification.
@@ -98,6 +98,7 @@ pub fn generic() -> Personality {
             refused_in_post: None,
             answer: Answer::Resource,
         },
+        bios: BiosRules { apply_time: ApplyTime::Ignored, mirrors: false },
         media: MediaRules {
             place: MediaPlace::System,
             drives: &[Drive { id: "CD1", types: &["CD", "DVD"] }, Drive { id: "Floppy1", types: &["Floppy"] }],

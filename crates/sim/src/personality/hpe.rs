@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Answer, BootRules, Drive, Etags, Expand, Identity, Login, MediaPlace, MediaRules, Messages, ModeRule, Personality,
-    PowerRules, Query, Refusal, SameState, Shape, StorageShape, generic,
+    Answer, ApplyTime, BiosRules, BootRules, Drive, Etags, Expand, Identity, Login, MediaPlace, MediaRules, Messages,
+    ModeRule, Personality, PowerRules, Query, Refusal, SameState, Shape, StorageShape, generic,
 };
 
 /// ProLiant Gen10 with iLO 5: weak ETags, refusals during POST and right after a power change, one `Storage` for each
@@ -96,6 +96,7 @@ pub fn hpe_ilo5() -> Personality {
             answer: Answer::Message,
             ..base.boot
         },
+        bios: BiosRules { apply_time: ApplyTime::Ignored, mirrors: true },
         media: MediaRules {
             place: MediaPlace::Manager,
             drives: &[Drive { id: "1", types: &["Floppy", "USBStick"] }, Drive { id: "2", types: &["CD", "DVD"] }],

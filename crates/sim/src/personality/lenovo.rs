@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Answer, BootRules, Drive, Etags, Expand, Identity, IfMatch, Login, MediaPlace, MediaRules, Messages, Monitor,
-    Personality, PowerRules, Query, SameState, Shape, TaskRules, generic,
+    Answer, ApplyTime, BiosRules, BootRules, Drive, Etags, Expand, Identity, IfMatch, Login, MediaPlace, MediaRules,
+    Messages, Monitor, Personality, PowerRules, Query, SameState, Shape, TaskRules, generic,
 };
 
 /// ThinkSystem with XCC: virtual media without actions (PATCH), a boot override once or not at all.
@@ -54,6 +54,7 @@ pub fn lenovo_xcc() -> Personality {
             answer: Answer::Resource,
             ..base.boot
         },
+        bios: BiosRules { apply_time: ApplyTime::Refused, mirrors: true },
         media: MediaRules {
             place: MediaPlace::Manager,
             drives: &[

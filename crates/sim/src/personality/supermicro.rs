@@ -70,6 +70,7 @@ pub fn supermicro_x13() -> Personality {
             answer: Answer::Message,
             ..base.boot
         },
+        bios: base.bios,
         media: MediaRules {
             place: MediaPlace::ManagerLinkedFromSystem,
             drives: &[Drive { id: "VirtualMedia1", types: &["CD", "DVD"] }],
