@@ -276,7 +276,10 @@ impl Client {
             }
             let core = self.core.clone();
             let login = self.logins.spawn(async move {
-                let sessions = core.service.get().map_or(service::SESSIONS, |service| service.sessions.as_str());
+                let sessions = match core.service.get() {
+                    Some(service) => service.sessions.as_deref(),
+                    None => Some(service::SESSIONS),
+                };
                 core.session.log_in(&core.wire, sessions).await
             });
             match login.await {

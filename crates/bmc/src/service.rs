@@ -16,7 +16,7 @@ pub(crate) struct Service {
     pub(crate) oem: Vec<String>,
     pub(crate) systems: String,
     pub(crate) managers: String,
-    pub(crate) sessions: String,
+    pub(crate) sessions: Option<String>,
     pub(crate) update: Option<String>,
     /// The query that expands one level, where it is announced.
     expand: Option<&'static str>,
@@ -47,6 +47,8 @@ impl Service {
         };
         // AMI's Viking may answer a root without any links until it is reset: the paths of the standard then.
         let link = |name: &str| root.link(&format!("/{name}")).unwrap_or_else(|| format!("/redfish/v1/{name}"));
+        // A root with links but none to sessions has none (sushy-tools); asking there would look like a wrong password.
+        let may_have_sessions = root.has("/SessionService") || root.link("/Systems").is_none();
         Ok(Self {
             vendor: root.text("/Vendor"),
             product: root.text("/Product"),
@@ -54,7 +56,7 @@ impl Service {
             oem: root.keys("/Oem"),
             systems: link("Systems"),
             managers: link("Managers"),
-            sessions: root.link("/Links/Sessions").unwrap_or_else(|| SESSIONS.to_owned()),
+            sessions: root.link("/Links/Sessions").or_else(|| may_have_sessions.then(|| SESSIONS.to_owned())),
             update: root.link("/UpdateService"),
             expand,
             expands_all: announced("ExpandAll"),
@@ -90,8 +92,14 @@ mod tests {
     fn ami_root_without_links_falls_back_to_the_paths_of_the_standard() {
         let service = Service::read("https://x", &json!({"RedfishVersion": "1.11.0"})).unwrap();
         assert_eq!(service.systems, "/redfish/v1/Systems");
-        assert_eq!(service.sessions, SESSIONS);
+        assert_eq!(service.sessions.as_deref(), Some(SESSIONS));
         assert_eq!(service.expand(), None);
+    }
+
+    #[test]
+    fn sushy_tools_has_no_sessions_and_says_so_by_leaving_out_the_link() {
+        let root = json!({"RedfishVersion": "1.0.2", "Systems": {"@odata.id": "/redfish/v1/Systems"}});
+        assert_eq!(Service::read("https://x", &root).unwrap().sessions, None);
     }
 
     #[test]

@@ -103,11 +103,17 @@ impl Session {
     }
 
     /// Logs in, unless someone else just did.
-    pub(crate) async fn log_in(&self, wire: &Wire, sessions: &str) -> Result<(), WireError> {
+    pub(crate) async fn log_in(&self, wire: &Wire, sessions: Option<&str>) -> Result<(), WireError> {
         let _turn = self.logging_in.lock().await;
         if self.pass(wire)?.is_some() {
             return Ok(());
         }
+        let Some(sessions) = sessions else {
+            let mut state = self.state();
+            state.generation += 1;
+            state.standing = Standing::Basic { until: None, because_of_limit: false };
+            return Ok(());
+        };
         let body = wire.credentials().login_body();
         let answer = match wire.exchange(&Ask::with_body(Method::POST, sessions, &body)).await {
             // It may have opened a session that we do not know of; each further try might open one more.
