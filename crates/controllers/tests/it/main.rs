@@ -1,5 +1,6 @@
 //! The operator on a real API server, under the ServiceAccount and roles that we ship, with simulated BMCs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod gate;
 mod lifecycle;
 mod world;

@@ -1,7 +1,7 @@
 //! One operator, one namespace, and as many pretend BMCs as a test wants.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
@@ -16,8 +16,11 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use testkit::{Account, Cluster, wait_for};
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::gate::Gate;
 
 /// Longer than anything that should happen takes on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(40);
@@ -73,11 +76,6 @@ pub(crate) struct World {
 
 type Bmcs = Arc<Mutex<HashMap<String, sim::Bmc>>>;
 
-struct Running {
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-}
-
 impl World {
     /// A namespace in which the operator runs.
     pub(crate) async fn new(prefix: &str) -> Self {
@@ -102,6 +100,12 @@ impl World {
 
     /// Starts the operator with another clock and configuration.
     pub(crate) fn start_operator_with(&self, clock: impl Clock, change: impl FnOnce(&mut Config)) {
+        let running = self.launch(Gate::default(), clock, change);
+        *self.running.lock().unwrap() = Some(running);
+    }
+
+    /// Starts one more operator, behind a gate, and hands it to the test.
+    pub(crate) fn launch(&self, gate: Gate, clock: impl Clock, change: impl FnOnce(&mut Config)) -> Running {
         let mut config = Config {
             namespace: Some(self.namespace.clone()),
             watch_filter: None,
@@ -112,28 +116,31 @@ impl World {
             bmcs_at_once: 16,
         };
         change(&mut config);
-        let operator = Operator {
-            client: self.account.client(),
-            config,
-            dial: dial(self.bmcs.clone()),
-            clock: Arc::new(clock),
-            metrics: Metrics::default(),
+        let runtime = Running::runtime(&self.namespace);
+        let operator = {
+            // A client belongs to the runtime in which it is made.
+            let _inside = runtime.enter();
+            Operator {
+                client: gate.client(self.account.client()),
+                config,
+                dial: dial(self.bmcs.clone(), gate),
+                clock: Arc::new(clock),
+                metrics: Metrics::default(),
+            }
         };
-        let stop = CancellationToken::new();
-        #[expect(clippy::disallowed_methods, reason = "a test waits for it in stop_operator, or kills it")]
-        let task = tokio::spawn({
+        let (stop, metrics) = (CancellationToken::new(), operator.metrics.clone());
+        let task = runtime.spawn({
             let stop = stop.clone();
             async move { operator.run(stop).await.unwrap() }
         });
-        *self.running.lock().unwrap() = Some(Running { stop, task });
+        Running { runtime: Some(runtime), stop, task: Some(task), metrics, thread: self.namespace.clone() }
     }
 
     /// Stops the operator as SIGTERM does.
     pub(crate) async fn stop_operator(&self) {
         let running = self.running.lock().unwrap().take();
         if let Some(running) = running {
-            running.stop.cancel();
-            running.task.await.unwrap();
+            running.stop().await;
         }
     }
 
@@ -141,9 +148,13 @@ impl World {
     pub(crate) async fn kill_operator(&self) {
         let running = self.running.lock().unwrap().take();
         if let Some(running) = running {
-            running.task.abort();
-            running.task.await.ok();
+            running.kill().await;
         }
+    }
+
+    /// What the operator's `/metrics` shows.
+    pub(crate) fn metrics(&self) -> String {
+        self.running.lock().unwrap().as_ref().map(|running| running.metrics.text()).unwrap_or_default()
     }
 
     /// Adds a BMC that answers at `https://NAME`.
@@ -285,6 +296,57 @@ impl World {
     }
 }
 
+/// An operator in a runtime of its own: when that is gone, so is everything that the operator had begun.
+pub(crate) struct Running {
+    runtime: Option<Runtime>,
+    stop: CancellationToken,
+    task: Option<JoinHandle<()>>,
+    metrics: Metrics,
+    thread: String,
+}
+
+/// Names of threads on which something panicked.
+static PANICKED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+impl Running {
+    fn runtime(thread: &str) -> Runtime {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let usual = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                PANICKED.lock().unwrap().extend(std::thread::current().name().map(str::to_owned));
+                usual(panic);
+            }));
+        });
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().thread_name(thread).build().unwrap()
+    }
+
+    /// Stops it as SIGTERM does.
+    pub(crate) async fn stop(mut self) {
+        self.stop.cancel();
+        if let Some(task) = self.task.take() {
+            task.await.unwrap();
+        }
+    }
+
+    /// Stops it as SIGKILL does. When this returns, nothing of it runs any more.
+    pub(crate) async fn kill(mut self) {
+        let runtime = self.runtime.take().unwrap();
+        tokio::task::spawn_blocking(move || runtime.shutdown_timeout(SOON)).await.unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+        let panicked = PANICKED.lock().unwrap().contains(&self.thread);
+        assert!(std::thread::panicking() || !panicked, "something in the operator panicked");
+    }
+}
+
 /// A generic BMC without delays whose server differs from that of every other name.
 pub(crate) fn instant_bmc(name: &str) -> sim::Bmc {
     sim::Bmc::new(spec(name).timing(sim::Timing::INSTANT))
@@ -319,13 +381,13 @@ pub(crate) fn claim(consumer: &str, iso: &str) -> Value {
     json!({ "consumerRef": { "name": consumer }, "bootIsoSource": iso })
 }
 
-fn dial(bmcs: Bmcs) -> Dial {
+fn dial(bmcs: Bmcs, gate: Gate) -> Dial {
     Arc::new(move |address, trust| {
         let bmc = bmcs.lock().unwrap().get(address.host()).cloned();
-        Ok(match bmc {
-            Some(bmc) => Arc::new(InProcess::new(bmc)) as Arc<dyn Transport>,
+        Ok(gate.transport(match bmc {
+            Some(bmc) => Arc::new(InProcess::new(bmc)),
             None => Arc::new(Https::new(address, trust)?),
-        })
+        }))
     })
 }
 
