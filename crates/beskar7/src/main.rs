@@ -1,1 +1,32 @@
-fn main() {}
+//! The binary: command line, configuration, wiring.
+
+mod access;
+mod cli;
+mod completion;
+mod crds;
+mod hosts;
+mod human;
+mod limits;
+mod logs;
+mod output;
+mod power;
+mod run;
+mod shutdown;
+mod sim;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    match cli::Cli::parse().execute() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output (`head`, a pager) has seen enough.
+        Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

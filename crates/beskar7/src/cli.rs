@@ -1,0 +1,98 @@
+//! The command line.
+
+use std::future::Future;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+use crate::{completion, crds, hosts, power, run, sim};
+
+const ABOUT: &str = "\
+Turns racks of servers into Kubernetes nodes.
+
+Each server is a PhysicalHost in a Kubernetes cluster. `beskar7 run` looks after all of them through their BMCs \
+(Redfish): it inventories them, powers them, and boots what their claims order. The other commands are for people.";
+
+const EXAMPLES: &str = "\
+First steps:
+  # Teach a cluster what a PhysicalHost is
+  beskar7 crds | kubectl apply --server-side -f -
+
+  # Have eight pretend servers, and make them known to the cluster
+  beskar7 sim --count 8 --manifests hosts.yaml
+  kubectl apply -f hosts.yaml
+
+  # Look after them, and see how they are
+  beskar7 run
+  beskar7 hosts
+
+`beskar7 COMMAND --help` tells more, with examples.";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "beskar7", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 120)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the operator
+    #[command(long_about = run::ABOUT, after_help = run::EXAMPLES, mut_args(|arg| arg.hide_env(true)))]
+    Run(Box<run::Args>),
+    /// Show the fleet, trouble first
+    #[command(after_help = hosts::EXAMPLES)]
+    Hosts(hosts::Args),
+    /// Power servers on or off, or restart them
+    #[command(long_about = power::ABOUT, after_help = power::EXAMPLES)]
+    Power(power::Args),
+    /// Pretend to be BMCs and servers
+    #[command(long_about = sim::ABOUT, after_help = sim::EXAMPLES, mut_args(|arg| arg.hide_env(true)))]
+    Sim(sim::Args),
+    /// Print the custom resource definitions
+    #[command(after_help = crds::EXAMPLES)]
+    Crds,
+    /// Print a script that completes commands in your shell
+    #[command(after_help = completion::EXAMPLES)]
+    Completion(completion::Args),
+}
+
+impl Cli {
+    /// Does what was asked for.
+    pub(crate) fn execute(self) -> anyhow::Result<()> {
+        install_cryptography();
+        match self.command {
+            Command::Run(args) => run::execute(&args),
+            Command::Hosts(args) => block_on(hosts::execute(&args)),
+            Command::Power(args) => block_on(power::execute(&args)),
+            Command::Sim(args) => sim::execute(&args),
+            Command::Crds => crds::execute(),
+            Command::Completion(args) => completion::execute(&args),
+        }
+    }
+}
+
+/// For commands that ask the API server a few questions: one thread is enough.
+fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    runtime.block_on(work)
+}
+
+/// Libraries take whichever implementation the binary has chosen.
+fn install_cryptography() {
+    // Fails only if one was installed before, and then it is the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,33 @@
+//! When to stop: at the first SIGTERM or SIGINT in good order, at the second at once.
+
+use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+/// What a shell reports of a process that a SIGINT ended.
+const INTERRUPTED: i32 = 130;
+
+/// Cancelled at the first signal. The second one ends the process.
+pub(crate) fn token() -> anyhow::Result<CancellationToken> {
+    let listen = |kind| signal(kind).context("cannot listen to signals");
+    let (terminate, interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let token = CancellationToken::new();
+    // It ends with the runtime; nobody needs to wait for it.
+    TaskTracker::new().spawn(watch(terminate, interrupt, token.clone()));
+    Ok(token)
+}
+
+async fn watch(mut terminate: Signal, mut interrupt: Signal, token: CancellationToken) {
+    let mut next = async || {
+        tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        }
+    };
+    info!("{}: stopping; a second signal ends at once", next().await);
+    token.cancel();
+    warn!("{}: ending at once", next().await);
+    std::process::exit(INTERRUPTED);
+}

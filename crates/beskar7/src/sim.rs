@@ -1,0 +1,271 @@
+//! `beskar7 sim`: pretend BMCs with servers behind them, to try things out on.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::builder::PossibleValuesParser;
+use sim::{Bmc, BmcSpec, Endpoint, Fleet, FleetSpec, Personality, PowerState, ServeSpec, Timing, Tree, Trust};
+
+use crate::logs::LogArgs;
+use crate::output::{self, Paper};
+use crate::table::{Cell, Column};
+use crate::{human, limits, shutdown, table};
+
+pub(crate) const ABOUT: &str = "\
+Pretend to be BMCs and servers.
+
+Each BMC is a Redfish service with a certificate of its own and one server behind it, which powers on and off, runs \
+through POST and boots what the override says. Personalities behave like the BMCs of their vendors, quirks included.";
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # Eight servers, made known to a cluster
+  beskar7 sim --count 8 --manifests hosts.yaml
+  kubectl apply -f hosts.yaml
+
+  # A fleet of all vendors, without delays
+  beskar7 sim --count 1000 --personality mix --instant
+
+  # A BMC that was recorded
+  beskar7 sim --replay r750.tar.gz
+
+  # Faults, and the truth about the servers, over HTTP
+  beskar7 sim --control 9000
+  curl localhost:9000";
+
+const MIX: &str = "mix";
+
+const COLUMNS: [Column; 6] = [
+    Column { title: "NAME", spare: 0 },
+    Column { title: "URL", spare: 0 },
+    Column { title: "USER", spare: 0 },
+    Column { title: "PASSWORD", spare: 0 },
+    Column { title: "PERSONALITY", spare: 1 },
+    Column { title: "FINGERPRINT", spare: 0 },
+];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many BMCs [default: 1, or one for each --replay]
+    #[arg(long, value_name = "NUMBER")]
+    count: Option<u32>,
+    /// Whose BMCs; several take turns, and mix is all of them
+    #[arg(long, value_name = "NAME", default_value = "generic", value_delimiter = ',', value_parser = personalities())]
+    personality: Vec<String>,
+    /// Answer from a recorded tree (tar.gz or folder of a Redfish mockup), with power, boot and media alive; may be repeated
+    #[arg(long, value_name = "FILE", conflicts_with = "personality")]
+    replay: Vec<PathBuf>,
+    /// Seed of serial numbers, UUIDs, MAC addresses and hardware: the same seed gives the same fleet
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// What names begin with
+    #[arg(long, value_name = "PREFIX", default_value = "sim")]
+    name: String,
+    /// Write a Secret and a PhysicalHost for each to this file; - is standard output
+    #[arg(long, value_name = "FILE")]
+    manifests: Option<PathBuf>,
+    /// Namespace in the manifests
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(flatten)]
+    delays: DelayArgs,
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Endpoints")]
+struct PlaceArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// Port of the first BMC, the others follow; 0 lets the system choose
+    #[arg(long, value_name = "PORT", default_value_t = 10443)]
+    base_port: u16,
+    /// HTTP without TLS
+    #[arg(long)]
+    plain_http: bool,
+    /// Serve a control on this port of localhost, to switch faults on and to see the truth
+    #[arg(long, value_name = "PORT")]
+    control: Option<u16>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Servers")]
+struct DelayArgs {
+    /// They are on at the beginning
+    #[arg(long)]
+    powered_on: bool,
+    /// No delays at all
+    #[arg(long, conflicts_with_all = ["power_on_delay", "power_off_delay", "shutdown_delay", "post_delay"])]
+    instant: bool,
+    /// From the command until the power is on
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = human::duration)]
+    power_on_delay: Duration,
+    /// From the command until the power is off
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = human::duration)]
+    power_off_delay: Duration,
+    /// What an operating system takes to shut down
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = human::duration)]
+    shutdown_delay: Duration,
+    /// Power-on self test, until something boots
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = human::duration)]
+    post_delay: Duration,
+    /// What every answer of a BMC takes
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = human::duration)]
+    latency: Duration,
+}
+
+fn personalities() -> PossibleValuesParser {
+    let names = Personality::all().into_iter().map(|personality| personality.name);
+    PossibleValuesParser::new(names.chain([MIX]))
+}
+
+pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
+    args.logs.install()?;
+    limits::raise_open_files();
+    let fleet = args.fleet()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(run(args, &fleet))
+}
+
+async fn run(args: &Args, fleet: &Fleet) -> anyhow::Result<()> {
+    let shutdown = shutdown::token()?;
+    let serving = fleet.serve(args.place.spec()).await?;
+    let endpoints = serving.endpoints();
+    let told = format!("{}\n{}", args.list(endpoints), args.usage(endpoints, serving.control_url().as_deref()));
+    match args.manifests.as_deref() {
+        // What is piped on must be the manifests alone.
+        Some(file) if file == Path::new("-") => {
+            output::remark(&told);
+            output::print(&args.write_manifests(endpoints))?;
+        }
+        Some(file) => {
+            let text = args.write_manifests(endpoints);
+            std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+            output::line(&told)?;
+        }
+        None => output::line(&told)?,
+    }
+    shutdown.cancelled().await;
+    serving.stop().await;
+    Ok(())
+}
+
+impl Args {
+    fn fleet(&self) -> anyhow::Result<Fleet> {
+        let timing = self.delays.timing();
+        let power = if self.delays.powered_on { PowerState::On } else { PowerState::Off };
+        let latency = self.delays.latency;
+        if self.replay.is_empty() {
+            let (count, seed) = (self.count.unwrap_or(1), self.seed);
+            let spec = FleetSpec {
+                count,
+                mix: self.mix(),
+                prefix: self.name.clone(),
+                timing,
+                power,
+                latency,
+                seed,
+                ..FleetSpec::default()
+            };
+            return Ok(Fleet::new(&spec));
+        }
+        let mut trees = Vec::with_capacity(self.replay.len());
+        for file in &self.replay {
+            let tree = Tree::open(file).with_context(|| format!("cannot replay {}", file.display()))?;
+            if tree.is_empty() {
+                bail!(
+                    "there is no Redfish tree in {}: it needs a folder redfish/v1 with an index.json for each resource",
+                    file.display()
+                );
+            }
+            trees.push(Arc::new(tree));
+        }
+        let count = self.count.map_or(trees.len(), |count| usize::try_from(count).unwrap_or(usize::MAX));
+        let bmcs = trees.iter().cycle().take(count).enumerate().map(|(index, tree)| {
+            let name = format!("{}-{index:03}", self.name);
+            Bmc::replay(
+                tree.clone(),
+                BmcSpec { name, timing, latency, seed: self.seed, ..BmcSpec::new(tree.personality()) },
+            )
+        });
+        Ok(Fleet::from_bmcs(bmcs.collect()))
+    }
+
+    fn mix(&self) -> Vec<(Personality, u32)> {
+        let all = self.personality.iter().any(|name| name == MIX);
+        let chosen =
+            Personality::all().into_iter().filter(|one| all || self.personality.iter().any(|name| name == one.name));
+        chosen.map(|personality| (personality, 1)).collect()
+    }
+
+    fn write_manifests(&self, endpoints: &[Endpoint]) -> String {
+        sim::manifests(endpoints, &self.namespace, Trust::Pin)
+    }
+
+    fn list(&self, endpoints: &[Endpoint]) -> String {
+        let paper = if self.manifests.as_deref() == Some(Path::new("-")) { Paper::default() } else { Paper::stdout() };
+        let row = |endpoint: &Endpoint| -> Vec<Cell> {
+            let (bmc, credentials) = (endpoint.bmc(), endpoint.bmc().credentials());
+            let fingerprint = endpoint.certificate().map(|certificate| certificate.fingerprint()).unwrap_or_default();
+            vec![
+                Cell::from(bmc.name()),
+                Cell::from(endpoint.url()),
+                Cell::from(credentials.username),
+                Cell::from(credentials.password),
+                Cell::from(bmc.personality().name),
+                Cell::from(fingerprint),
+            ]
+        };
+        table::render(&COLUMNS, &endpoints.iter().map(row).collect::<Vec<_>>(), paper)
+    }
+
+    fn usage(&self, endpoints: &[Endpoint], control: Option<&str>) -> String {
+        let mut lines = vec![human::counted(endpoints.len(), "BMC") + ". Ctrl-C ends them all."];
+        if let Some(first) = endpoints.first() {
+            let credentials = first.bmc().credentials();
+            let insecure = if self.place.plain_http { "" } else { "-k " };
+            let (user, password) = (credentials.username, credentials.password);
+            lines.push(format!("  look:    curl {insecure}-u {user}:{password} {}/redfish/v1/Systems", first.url()));
+        }
+        match &self.manifests {
+            Some(file) if file != Path::new("-") => {
+                lines.push(format!("  use:     kubectl apply -f {}", file.display()));
+            }
+            Some(_) => {}
+            None => {
+                lines.push("  use:     start with --manifests hosts.yaml, then kubectl apply -f hosts.yaml".to_owned());
+            }
+        }
+        if let Some(url) = control {
+            lines.push(format!("  control: curl {url}"));
+        }
+        lines.join("\n")
+    }
+}
+
+impl PlaceArgs {
+    fn spec(&self) -> ServeSpec {
+        ServeSpec { ip: self.listen, base_port: self.base_port, tls: !self.plain_http, control_port: self.control }
+    }
+}
+
+impl DelayArgs {
+    fn timing(&self) -> Timing {
+        if self.instant {
+            return Timing::INSTANT;
+        }
+        Timing {
+            power_on: self.power_on_delay,
+            power_off: self.power_off_delay,
+            shutdown: self.shutdown_delay,
+            post: self.post_delay,
+        }
+    }
+}
