@@ -137,13 +137,15 @@ impl Operator {
             wake,
             &term,
         );
+        let brake = Arc::new(Brake::new(self.config.brake.clone()));
+        self.metrics.follow_brake(brake.clone());
         let reporter = Reporter { controller: "beskar7".into(), instance: None };
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {
             client: self.client.clone(),
             index,
             vault,
             hands: hands.clone(),
-            brake: Arc::new(Brake::new(self.config.brake.clone())),
+            brake,
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
             recorder: Recorder::new(self.client.clone(), reporter),
