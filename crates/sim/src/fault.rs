@@ -13,43 +13,80 @@ use crate::server::PowerState;
 
 /// A rule: which requests, how often, what happens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Flat", into = "Flat")]
 pub struct Fault {
     /// Which requests; by default all.
-    #[serde(default, flatten)]
     pub when: When,
     /// How often, by default always.
-    #[serde(default, flatten)]
     pub limit: Limit,
     /// What happens.
     pub effect: Effect,
 }
 
 /// Which requests a fault is for. What is not set matches everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct When {
     /// The method.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Verb>,
     /// The path, with `*` for any number of characters; the case does not matter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The kind of resource or action.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
 }
 
 /// How often and how long a fault happens. What is not set does not limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limit {
     /// So many times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
     /// With this probability, from the BMC's own seed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// For this long from the moment it is added.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::seconds::option")]
     pub duration: Option<Duration>,
+}
+
+/// A fault as it is written in JSON: flat, and without room for a misspelt condition, which would match everything.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Flat {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    method: Option<Verb>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<Kind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    times: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    probability: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::seconds::option")]
+    duration: Option<Duration>,
+    effect: Effect,
+}
+
+impl From<Flat> for Fault {
+    fn from(flat: Flat) -> Self {
+        Self {
+            when: When { method: flat.method, path: flat.path, kind: flat.kind },
+            limit: Limit { times: flat.times, probability: flat.probability, duration: flat.duration },
+            effect: flat.effect,
+        }
+    }
+}
+
+impl From<Fault> for Flat {
+    fn from(fault: Fault) -> Self {
+        let Fault { when, limit, effect } = fault;
+        Self {
+            method: when.method,
+            path: when.path,
+            kind: when.kind,
+            times: limit.times,
+            probability: limit.probability,
+            duration: limit.duration,
+            effect,
+        }
+    }
 }
 
 /// The body of a failing answer.
@@ -318,5 +355,7 @@ mod tests {
         let seconds = Duration::from_secs(30);
         assert_eq!(fault, Effect::StalePower(seconds).always().lasting(seconds));
         assert_eq!(serde_json::from_str::<Fault>(&serde_json::to_string(&fault).unwrap()).unwrap(), fault);
+        let misspelt = r#"{"knd":"Reset","effect":"Drop"}"#;
+        assert!(serde_json::from_str::<Fault>(misspelt).is_err());
     }
 }

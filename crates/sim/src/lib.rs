@@ -6,6 +6,23 @@
 //! second under paused time.
 //!
 //! The crate knows nothing of our client: both sides must not share a mistake.
+//!
+//! ```
+//! # use bytes::Bytes;
+//! # use http::Request;
+//! # use sim::{Bmc, BmcSpec, Effect, Kind, PowerState, Verb, personality};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let bmc = Bmc::new(BmcSpec::new(personality::dell_idrac9()).power(PowerState::On));
+//! bmc.faults().add(Effect::Drop.always().kind(Kind::Root).times(1));
+//! let root = || Request::get("/redfish/v1").body(Bytes::new());
+//! assert!(bmc.call(root()?).await.is_err());
+//! assert!(bmc.call(root()?).await?.status().is_success());
+//! assert_eq!(bmc.counters().of(Verb::Get, Kind::Root), 2);
+//! assert_eq!(bmc.first().power(), PowerState::On);
+//! # Ok(())
+//! # }
+//! ```
 
 mod act;
 mod bios;

@@ -100,11 +100,16 @@ impl Core {
         if body.get("ImageName").is_some() {
             body["ImageName"] = json!(shown.image_name);
         }
-        if rules.eject_only_when_inserted
-            && !shown.inserted
-            && let Some(actions) = body.get_mut("Actions").and_then(Value::as_object_mut)
-        {
-            actions.remove("#VirtualMedia.EjectMedia");
+        if let Some(actions) = body.get_mut("Actions").and_then(Value::as_object_mut) {
+            const EJECT: &str = "#VirtualMedia.EjectMedia";
+            if rules.eject_only_when_inserted && !shown.inserted {
+                actions.remove(EJECT);
+            } else if shown.inserted
+                && !actions.contains_key(EJECT)
+                && let Some(target) = &place.eject
+            {
+                actions.insert(EJECT.to_owned(), json!({ "target": target }));
+            }
         }
     }
 }

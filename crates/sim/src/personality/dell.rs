@@ -23,7 +23,7 @@ pub fn dell_idrac9() -> Personality {
             bmc_model: "15G Monolithic",
             bmc_firmware: "6.10.30.00",
             bios: "1.8.2",
-            serial_prefix: "",
+            serial_prefix: "F",
             serial_in_sku: true,
         },
         shape: Shape {

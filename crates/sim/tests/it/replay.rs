@@ -141,9 +141,16 @@ async fn a_tree_of_ones_own_is_replayed_from_a_folder() {
     write("Systems", json!({ "Members": [link("Systems/a"), link("Systems/board"), link("Systems/gone")] }));
     write(
         "Systems/a",
-        json!({ "Id": "a", "PowerState": "PoweringOn", "Boot": { "BootSourceOverrideTarget": null,
+        json!({ "Id": "a", "VirtualMedia": link("Systems/a/VirtualMedia"), "PowerState": "PoweringOn", "Boot": { "BootSourceOverrideTarget": null,
             "BootSourceOverrideEnabled": "Disabled" },
             "Actions": { "#ComputerSystem.Reset": { "target": "/redfish/v1/Systems/a/Reset/" } } }),
+    );
+    write("Systems/a/VirtualMedia", json!({ "Members": [link("Systems/a/VirtualMedia/1")] }));
+    // Recorded while it was empty.
+    write(
+        "Systems/a/VirtualMedia/1",
+        json!({ "Id": "1", "MediaTypes": ["CD"], "Inserted": false, "Actions": { "#VirtualMedia.InsertMedia": {
+            "target": "/redfish/v1/Systems/a/VirtualMedia/1/Actions/VirtualMedia.InsertMedia" } } }),
     );
     // A baseboard: no reset, no boot, no power.
     write("Systems/board", json!({ "Id": "board" }));
@@ -151,7 +158,7 @@ async fn a_tree_of_ones_own_is_replayed_from_a_folder() {
     std::fs::write(folder.path().join("mine/broken/index.json"), "<html>").unwrap();
 
     let tree = Arc::new(Tree::open(folder.path()).unwrap());
-    assert_eq!(tree.len(), 4);
+    assert_eq!(tree.len(), 6);
     assert_eq!(tree.broken().len(), 1);
     let client = client(&tree).await;
     assert_eq!(client.bmc.servers().len(), 2);
@@ -162,6 +169,11 @@ async fn a_tree_of_ones_own_is_replayed_from_a_folder() {
     client.boot(pxe.clone()).await.worked();
     client.patch("/redfish/v1/Systems/board", json!({ "Boot": pxe })).await.refused(400, "PropertyUnknown");
     assert!(client.read("/redfish/v1/Systems/board").await.get("PowerState").is_none());
+    client.insert("http://a/os.iso").await.worked();
+    let drive = client.read(&client.cd().await).await;
+    assert!(drive["Actions"]["#VirtualMedia.EjectMedia"]["target"].is_string());
+    client.eject().await.worked();
+    assert_eq!(client.bmc.server("a").unwrap().media(), None);
 }
 
 #[test]

@@ -82,7 +82,7 @@ async fn vendors_introduce_themselves_as_they_do() {
 async fn the_service_tag_is_the_sku_on_dell_only() {
     let client = Client::of(personality::dell_idrac9()).await;
     let system = client.read(&client.system().await).await;
-    assert_eq!(system["SKU"].as_str().unwrap().len(), 6);
+    assert_eq!(system["SKU"].as_str().unwrap().len(), 7);
     assert_ne!(system["SKU"], system["SerialNumber"]);
     let client = Client::of(personality::generic()).await;
     assert!(client.read(&client.system().await).await["SKU"].is_null());
