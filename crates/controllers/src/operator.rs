@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
-use kube::core::PartialObjectMeta;
+use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::controller::{self, Controller};
 use kube::runtime::events::{Recorder, Reporter};
@@ -169,6 +169,7 @@ impl Operator {
         let (index, bystander) = (hosts.index.clone(), hosts.clone());
         let stream = watcher(self.api::<D>(), self.watch_config())
             .default_backoff()
+            .try_filter_map(|event| std::future::ready(Ok(readable(event))))
             .modify(|host| host.meta_mut().managed_fields = None)
             .inspect_ok(move |event| follow::<D>(&index, &bystander, event))
             .reflect(writer)
@@ -195,7 +196,7 @@ impl Operator {
         }
     }
 
-    fn api<D: HostDialect>(&self) -> Api<D::Host> {
+    fn api<D: HostDialect>(&self) -> Api<DeserializeGuard<D::Host>> {
         match &self.config.namespace {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
             None => Api::all(self.client.clone()),
@@ -208,6 +209,20 @@ impl Operator {
             None => Api::all(self.client.clone()),
         }
     }
+}
+
+/// One object that cannot be read must not hide all others.
+fn readable<H: std::fmt::Debug>(event: Event<DeserializeGuard<H>>) -> Option<Event<H>> {
+    let read = |object: DeserializeGuard<H>| {
+        object.0.inspect_err(|object| warn!(name = object.metadata.name, error = %object.error, "object cannot be read and is left alone")).ok()
+    };
+    Some(match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(object) => Event::InitApply(read(object)?),
+        Event::Apply(object) => Event::Apply(read(object)?),
+        Event::Delete(object) => Event::Delete(read(object)?),
+    })
 }
 
 /// Keeps the index true, and lets go of what is gone.
