@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bmc::{Fingerprint, Transport, TransportError};
 use bytes::Bytes;
@@ -63,10 +62,9 @@ impl Gate {
         gate
     }
 
-    /// Waits until nothing passes any more. False if that does not happen within the time.
-    pub(crate) async fn is_shut_within(&self, time: Duration) -> bool {
-        let mut shut = self.0.shut.subscribe();
-        tokio::time::timeout(time, shut.wait_for(|shut| *shut)).await.is_ok()
+    /// Waits until nothing passes any more.
+    pub(crate) async fn is_shut(&self) {
+        self.0.shut.subscribe().wait_for(|shut| *shut).await.unwrap();
     }
 
     /// From now on the API server does not answer.

@@ -1,6 +1,7 @@
 //! The operator on a real API server, under the ServiceAccount and roles that we ship, with simulated BMCs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod crash;
 mod gate;
 mod lifecycle;
 mod world;

@@ -1,0 +1,223 @@
+//! The operator killed between any two of its effects, and leaders that lose their lease in the middle of an act.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use controllers::clock::SystemClock;
+use controllers::leader::Timing;
+use controllers::operator::Election;
+use futures::future::join_all;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use sim::{BootSource, Effect, Enabled, Kind, PowerState};
+use testkit::wait_for;
+use tokio::time::Instant;
+
+use crate::gate::{Gate, Passage, Side};
+use crate::world::{Hurry, Running, SOON, World, claim, spec};
+
+const ISO: &str = "http://images.test/os.iso";
+/// Lives that are led at the same time: most of a life is waiting.
+const LANES: usize = 8;
+/// A server that was just switched on is left alone for a minute, which is all that takes time here.
+const HURRY: i32 = 20;
+
+/// A world with one server that runs something of its own, and no operator yet.
+async fn world_of_one(prefix: &str) -> (World, sim::Bmc) {
+    let world = World::quiet(prefix).await;
+    let bmc = sim::Bmc::new(spec("server-01").timing(sim::Timing::INSTANT).power(PowerState::On));
+    world.add_bmc("server-01", bmc.clone());
+    world.create_secret("bmc", "admin", "password").await;
+    world.create_host("server-01", json!({})).await;
+    (world, bmc)
+}
+
+fn runs(bmc: &sim::Bmc) -> Option<BootSource> {
+    bmc.first().booted.map(|booted| booted.from)
+}
+
+#[track_caller]
+fn assert_tidy(bmc: &sim::Bmc) {
+    let server = bmc.first();
+    assert_eq!((server.power(), server.media()), (PowerState::Off, None));
+    assert_eq!(server.boot.enabled, Enabled::Disabled);
+    assert_eq!((server.boots, server.resets), (1, 3), "off, on, off, whatever happens: {:?}", bmc.journal());
+}
+
+async fn provision(world: &World, bmc: &sim::Bmc) {
+    world.wait_for_state("server-01", "Available").await;
+    assert_eq!(runs(bmc), Some(BootSource::Hdd), "nobody asked for a change");
+    world.patch_spec("server-01", claim("me", ISO)).await;
+    world.wait_for_state("server-01", "Provisioned").await;
+    assert_eq!(runs(bmc), Some(BootSource::Cd(ISO.into())));
+    let server = bmc.first();
+    assert_eq!((server.boots, server.resets), (1, 2), "off once, on once, whatever happens: {:?}", bmc.journal());
+}
+
+async fn release(world: &World, bmc: &sim::Bmc) {
+    world.patch_spec("server-01", unclaimed()).await;
+    world.wait_for_state("server-01", "Available").await;
+    assert_tidy(bmc);
+}
+
+async fn delete(world: &World, bmc: &sim::Bmc) {
+    world.hosts().delete("server-01", &DeleteParams::default()).await.unwrap();
+    world.wait_for_state("server-01", "Deleting").await;
+    assert_eq!((bmc.first().power(), bmc.first().resets), (PowerState::On, 2), "it is still claimed");
+    world.patch_spec("server-01", unclaimed()).await;
+    world.wait_gone("server-01").await;
+    assert_tidy(bmc);
+}
+
+fn unclaimed() -> Value {
+    json!({ "consumerRef": null, "bootIsoSource": null })
+}
+
+/// Runs an operator that is killed right after its nth effect, and then another one, while `life` goes on. False if
+/// the life was over before.
+async fn killed_after(effects: usize, world: &World, life: impl Future<Output = ()>) -> bool {
+    let gate = Gate::shutting_after(effects);
+    let first = world.launch(gate.clone(), Hurry::by(HURRY), |_| {});
+    let mut life = pin!(life);
+    tokio::select! {
+        () = &mut life => return false,
+        () = gate.is_shut() => {}
+    }
+    first.kill().await;
+    world.start_operator_with(Hurry::by(HURRY), |_| {});
+    life.await;
+    true
+}
+
+/// Kills after the first effect, after the second, and so on, each in a life of its own, until there are no more.
+/// Answers how many there were.
+async fn killed_after_each(once: impl AsyncFn(usize) -> bool) -> usize {
+    let lanes = (1..=LANES).map(async |lane| {
+        let mut effects = lane;
+        while once(effects).await {
+            effects += LANES;
+        }
+        effects - LANES
+    });
+    join_all(lanes).await.into_iter().max().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn killed_after_any_effect_between_registration_and_release_the_operator_takes_up_where_it_was() {
+    let effects = killed_after_each(async |effects| {
+        let (world, bmc) = world_of_one("crash").await;
+        let life = async {
+            provision(&world, &bmc).await;
+            release(&world, &bmc).await;
+        };
+        killed_after(effects, &world, life).await
+    })
+    .await;
+    assert!(effects > 20, "anchors, statuses, power off, insert, override, power on, power off, eject: {effects}");
+}
+
+#[tokio::test]
+async fn killed_after_any_effect_of_a_deletion_the_operator_takes_up_where_it_was() {
+    let effects = killed_after_each(async |effects| {
+        let (world, bmc) = world_of_one("crash-delete").await;
+        world.start_operator_with(Hurry::by(HURRY), |_| {});
+        provision(&world, &bmc).await;
+        world.stop_operator().await;
+        killed_after(effects, &world, delete(&world, &bmc)).await
+    })
+    .await;
+    assert!(effects > 5, "anchors, statuses, power off, eject, finalizer: {effects}");
+}
+
+/// Long enough for a busy machine to renew in, short enough to wait for.
+const TIMING: Timing = Timing {
+    lease_duration: Duration::from_secs(6),
+    renew_deadline: Duration::from_secs(4),
+    retry_period: Duration::from_millis(500),
+    jitter: 1.2,
+};
+
+const ELECTION_ROLE: &str = concat!(
+    include_str!("../../../../config/rbac/leader_election_role.yaml"),
+    "
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: beskar7-leader-election}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: beskar7-leader-election}
+subjects: [{kind: ServiceAccount, name: beskar7}]
+"
+);
+
+/// A replica that stands for election.
+fn replica(world: &World, identity: &str) -> (Gate, Running) {
+    let gate = Gate::default();
+    let election = Election {
+        namespace: world.namespace.clone(),
+        lease: "beskar7".into(),
+        identity: identity.into(),
+        timing: TIMING,
+    };
+    let running = world.launch(gate.clone(), SystemClock, |config| config.election = Some(election));
+    (gate, running)
+}
+
+/// A world in which the BMC is in the middle of an insertion that takes long, by the order of replica `a`.
+async fn in_the_middle_of_an_act(prefix: &str) -> (World, sim::Bmc, Gate, Running) {
+    let (world, bmc) = world_of_one(prefix).await;
+    let role = ELECTION_ROLE.replace("beskar7-system", &world.namespace);
+    world.cluster.apply_yaml_in(&world.namespace, &role).await;
+    let (gate, a) = replica(&world, "a");
+    world.wait_for_state("server-01", "Available").await;
+    bmc.faults().add(Effect::Latency(SOON).always().kind(Kind::InsertMedia).times(1));
+    world.patch_spec("server-01", claim("me", ISO)).await;
+    wait_for("the insertion", SOON, async || {
+        bmc.journal().iter().any(|mutation| mutation.kind == Kind::InsertMedia).then_some(())
+    })
+    .await;
+    (world, bmc, gate, a)
+}
+
+fn assert_booted_once(bmc: &sim::Bmc) {
+    let server = bmc.first();
+    assert_eq!(runs(bmc), Some(BootSource::Cd(ISO.into())));
+    assert_eq!((server.boots, server.resets), (1, 2), "{:?}", bmc.journal());
+}
+
+fn to_bmc(gate: &Gate) -> Vec<Passage> {
+    gate.seen().into_iter().filter(|passage| passage.to == Side::Bmc).collect()
+}
+
+#[tokio::test]
+async fn a_leader_that_is_cut_off_in_an_act_ends_it_before_its_successor_begins() {
+    let (world, bmc, gate_of_a, _a) = in_the_middle_of_an_act("cut-off").await;
+    let (gate_of_b, _b) = replica(&world, "b");
+    gate_of_a.cut_api();
+    world.wait_for_state("server-01", "Provisioned").await;
+    assert_booted_once(&bmc);
+    let (of_a, of_b) = (to_bmc(&gate_of_a), to_bmc(&gate_of_b));
+    let first_of_b = of_b.first().unwrap().at;
+    let late: Vec<_> = of_a.iter().filter(|passage| passage.at >= first_of_b).collect();
+    assert!(late.is_empty(), "the deposed leader went on: {late:?}");
+    assert!(!of_a.iter().any(|passage| passage.what.contains("BootSourceOverride")), "the rest of the act: {of_a:?}");
+}
+
+#[tokio::test]
+async fn a_leader_whose_lease_is_taken_in_an_act_ends_it_and_goes_on_when_it_leads_again() {
+    let (world, bmc, gate, _a) = in_the_middle_of_an_act("taken").await;
+    let leases: Api<Lease> = Api::namespaced(world.cluster.admin(), &world.namespace);
+    let theft = json!({ "spec": { "holderIdentity": "thief", "leaseDurationSeconds": 6 } });
+    leases.patch("beskar7", &PatchParams::default(), &Patch::Merge(theft)).await.unwrap();
+    let stolen = Instant::now();
+    world.wait_for_state("server-01", "Provisioned").await;
+    assert_booted_once(&bmc);
+    // The holder learns of it with its next renewal.
+    let theirs = stolen + Duration::from_secs(2)..stolen + Duration::from_secs(6);
+    let meanwhile: Vec<_> =
+        gate.seen().into_iter().filter(|passage| passage.is_effect && theirs.contains(&passage.at)).collect();
+    assert!(meanwhile.is_empty(), "{meanwhile:?}");
+    let retried = to_bmc(&gate).into_iter().filter(|passage| passage.what.contains("InsertMedia")).count();
+    assert_eq!(retried, 2, "the insertion was ended with the term, and tried anew in the next");
+}
