@@ -1,0 +1,107 @@
+//! The architecture: crates depend only downwards. Development dependencies are free.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Who may use whom, and what the layer is for. A new crate or edge is a decision: write it down here.
+const ALLOWED: &[(&str, &[&str], &str)] = &[
+    ("beskar7-engine", &[], "the engine decides and is pure: it knows nobody"),
+    ("beskar7-api", &[], "the API is the resources' words: it knows nobody"),
+    ("beskar7-bmc", &["beskar7-engine"], "the BMC client fills in what the engine sees, and knows no Kubernetes"),
+    ("beskar7-sim", &[], "the simulator must not share a mistake with the client it is tested with"),
+    (
+        "beskar7-controllers",
+        &["beskar7-api", "beskar7-bmc", "beskar7-engine"],
+        "the controllers join resources, engine and hands; simulators and binaries are above or beside them",
+    ),
+    (
+        "beskar7",
+        &["beskar7-api", "beskar7-bmc", "beskar7-controllers", "beskar7-engine", "beskar7-sim"],
+        "the binary wires; what only tests need does not belong into it",
+    ),
+    (
+        "beskar7-bench",
+        &["beskar7-api", "beskar7-bmc", "beskar7-engine", "beskar7-sim", "beskar7-testkit"],
+        "the benchmarks measure the binary from outside and the libraries from above; nobody builds on them",
+    ),
+    ("beskar7-testkit", &[], "the test bed is real parts: what it tests must not help it"),
+];
+
+/// Outside crates that a layer must not use: by the beginning of their names.
+const FORBIDDEN: &[(&str, &[&str], &str)] = &[
+    (
+        "beskar7-engine",
+        &["kube", "k8s-openapi", "tokio", "hyper", "http", "axum", "reqwest", "tower", "futures", "rustls"],
+        "the engine is pure: no Kubernetes, no network, no async",
+    ),
+    ("beskar7-bmc", &["kube", "k8s-openapi"], "the BMC client knows no Kubernetes"),
+    ("beskar7-sim", &["kube", "k8s-openapi"], "the simulator knows no Kubernetes"),
+];
+
+/// Crate → its normal and build dependencies.
+type Graph = BTreeMap<String, Vec<String>>;
+
+#[test]
+fn crates_depend_only_downwards() {
+    let complaints = complaints(&graph());
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn a_wrong_edge_is_named_with_its_reason() {
+    let mut graph = graph();
+    graph.get_mut("beskar7-engine").unwrap().extend(["beskar7-api".to_owned(), "tokio-util".to_owned()]);
+    graph.insert("beskar7-novelty".to_owned(), Vec::new());
+    assert_eq!(
+        complaints(&graph),
+        [
+            "beskar7-engine must not depend on beskar7-api: the engine decides and is pure: it knows nobody",
+            "beskar7-engine must not depend on tokio-util: the engine is pure: no Kubernetes, no network, no async",
+            "beskar7-novelty is in no layer yet: say in tests/it/layers.rs whom it may depend on, and why",
+        ]
+    );
+}
+
+fn complaints(graph: &Graph) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (name, dependencies) in graph {
+        let Some((_, allowed, why)) = ALLOWED.iter().find(|(known, ..)| known == name) else {
+            complaints
+                .push(format!("{name} is in no layer yet: say in tests/it/layers.rs whom it may depend on, and why"));
+            continue;
+        };
+        for dependency in dependencies {
+            if graph.contains_key(dependency) && !allowed.contains(&dependency.as_str()) {
+                complaints.push(format!("{name} must not depend on {dependency}: {why}"));
+            }
+            for (_, prefixes, why) in FORBIDDEN.iter().filter(|(known, ..)| known == name) {
+                if prefixes.iter().any(|prefix| dependency.starts_with(prefix)) {
+                    complaints.push(format!("{name} must not depend on {dependency}: {why}"));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+fn graph() -> Graph {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(crate::workspace())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let dependencies = |package: &Value| {
+        let all = package["dependencies"].as_array().unwrap();
+        all.iter()
+            .filter(|dependency| dependency["kind"] != "dev")
+            .map(|dependency| text(&dependency["name"]))
+            .collect()
+    };
+    let packages = metadata["packages"].as_array().unwrap();
+    packages.iter().map(|package| (text(&package["name"]), dependencies(package))).collect()
+}
