@@ -126,8 +126,8 @@ impl Operator {
         let index = Arc::new(Index::default());
         let (known_secrets, writer) = reflector::store();
         let mut helpers = JoinSet::new();
-        helpers.spawn(watch_secrets(secrets, writer, index.clone(), wake.clone()));
         let vault = Vault::new(self.client.clone(), known_secrets.clone());
+        helpers.spawn(watch_secrets(secrets, writer, index.clone(), vault.clone(), wake.clone()));
         let hands = Hands::new(
             self.dial.clone(),
             Arc::new(self.metrics.clone()),
@@ -244,6 +244,7 @@ async fn watch_secrets(
     secrets: Api<PartialObjectMeta<Secret>>,
     writer: reflector::store::Writer<PartialObjectMeta<Secret>>,
     index: Arc<Index>,
+    vault: Vault,
     wake: mpsc::UnboundedSender<HostKey>,
 ) {
     let stream = watcher(secrets, watcher::Config::default())
@@ -259,7 +260,12 @@ async fn watch_secrets(
     loop {
         match stream.next().await {
             Some(Ok(secret)) => {
-                for key in index.dependents(&secret.namespace().unwrap_or_default(), &secret.name_any()) {
+                let (namespace, name) = (secret.namespace().unwrap_or_default(), secret.name_any());
+                let dependents = index.dependents(&namespace, &name);
+                if dependents.is_empty() || !vault.is_news(&namespace, &name, &secret.metadata).await {
+                    continue;
+                }
+                for key in dependents {
                     // Nobody listens any more only when the loop has stopped.
                     wake.send(key).ok();
                 }

@@ -1,13 +1,16 @@
 //! Secrets: watched as metadata only, read one by one when a BMC is to be spoken to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bmc::{Credentials, Trust};
 use engine::failure::{Failure, Kind};
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::{ObjectRef, Store};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 
 use crate::dialect::{Connection, TrustWish};
 
@@ -16,6 +19,18 @@ use crate::dialect::{Connection, TrustWish};
 pub struct Vault {
     client: Client,
     known: Store<PartialObjectMeta<Secret>>,
+    read: Arc<Mutex<HashMap<(String, String), Read>>>,
+    /// Keyed afresh in each process: what is remembered of a password is of no use to anybody else.
+    hash: RandomState,
+}
+
+/// What is remembered of a Secret that was read. Not its content.
+struct Read {
+    uid: Option<String>,
+    resource_version: Option<String>,
+    digest: u64,
+    /// The resourceVersion with which the data, as opposed to labels and the like, last changed.
+    data_version: String,
 }
 
 type Data = BTreeMap<String, k8s_openapi::ByteString>;
@@ -23,17 +38,49 @@ type Data = BTreeMap<String, k8s_openapi::ByteString>;
 impl Vault {
     /// A vault over a store that somebody keeps up to date.
     pub fn new(client: Client, known: Store<PartialObjectMeta<Secret>>) -> Self {
-        Self { client, known }
+        Self { client, known, read: Arc::default(), hash: RandomState::new() }
     }
 
-    /// Changes whenever the Secret does.
+    /// Changes whenever the Secret's data does. A new label must not look like a new password: it would be tried again.
     pub fn version(&self, namespace: &str, name: &str) -> String {
-        match self.known.get(&ObjectRef::new(name).within(namespace)) {
-            Some(secret) => {
-                format!("{}/{}", secret.uid().unwrap_or_default(), secret.resource_version().unwrap_or_default())
-            }
-            None => "none".to_owned(),
+        let Some(secret) = self.known.get(&ObjectRef::new(name).within(namespace)) else { return "none".to_owned() };
+        let read = self.remembered();
+        match read.get(&(namespace.to_owned(), name.to_owned())) {
+            Some(read) if read.uid == secret.metadata.uid => read.data_version.clone(),
+            _ => version(&secret.metadata),
         }
+    }
+
+    /// A Secret was touched. Answers whether its data may have changed.
+    pub async fn is_news(&self, namespace: &str, name: &str, touched: &ObjectMeta) -> bool {
+        let before = {
+            let read = self.remembered();
+            let read = read.get(&(namespace.to_owned(), name.to_owned())).filter(|read| read.uid == touched.uid);
+            match read {
+                None => return true,
+                Some(read) if read.resource_version == touched.resource_version => return false,
+                Some(read) => read.data_version.clone(),
+            }
+        };
+        if self.read(namespace, name, "").await.is_err() {
+            self.remembered().remove(&(namespace.to_owned(), name.to_owned()));
+        }
+        self.version(namespace, name) != before
+    }
+
+    fn remember(&self, namespace: &str, name: &str, secret: &Secret) {
+        let digest =
+            self.hash.hash_one(secret.data.iter().flatten().map(|(key, value)| (key, &value.0)).collect::<Vec<_>>());
+        let (uid, resource_version) = (secret.metadata.uid.clone(), secret.metadata.resource_version.clone());
+        let mut read = self.remembered();
+        let key = (namespace.to_owned(), name.to_owned());
+        let same = read.get(&key).filter(|read| read.uid == uid && read.digest == digest);
+        let data_version = same.map_or_else(|| version(&secret.metadata), |read| read.data_version.clone());
+        read.insert(key, Read { uid, resource_version, digest, data_version });
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, HashMap<(String, String), Read>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// User name and password.
@@ -70,7 +117,10 @@ impl Vault {
     async fn read(&self, namespace: &str, name: &str, field: &str) -> Result<Data, Failure> {
         let secret = Api::<Secret>::namespaced(self.client.clone(), namespace).get_opt(name).await;
         match secret {
-            Ok(Some(secret)) => Ok(secret.data.unwrap_or_default()),
+            Ok(Some(secret)) => {
+                self.remember(namespace, name, &secret);
+                Ok(secret.data.unwrap_or_default())
+            }
             Ok(None) => Err(Failure::new(
                 Kind::SecretNotFound,
                 format!(
@@ -83,6 +133,14 @@ impl Vault {
             )),
         }
     }
+}
+
+fn version(metadata: &ObjectMeta) -> String {
+    format!(
+        "{}/{}",
+        metadata.uid.as_deref().unwrap_or_default(),
+        metadata.resource_version.as_deref().unwrap_or_default()
+    )
 }
 
 fn missing(namespace: &str, name: &str, key: &str, what: &str) -> Failure {
