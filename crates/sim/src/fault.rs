@@ -146,6 +146,8 @@ pub enum Effect {
     IgnoresBootOverride,
     /// A one-time override is consumed, and the disk boots all the same.
     IgnoresOneTimeBoot,
+    /// A one-time override stays armed, and the disk boots all the same.
+    KeepsOneTimeBoot,
     /// InsertMedia is refused with this message.
     RefusesMedia(String),
     /// InsertMedia is accepted and nothing is inserted.

@@ -242,6 +242,17 @@ pub enum Guest {
     Ignores,
 }
 
+/// What the firmware makes of a one-time override.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Once {
+    /// It is used up and obeyed.
+    Obeyed,
+    /// It is used up, and the disk boots.
+    Consumed,
+    /// It stays armed, and the disk boots.
+    Kept,
+}
+
 /// What a change of power ends in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
@@ -373,21 +384,21 @@ impl Server {
         }
     }
 
-    /// Plays every change that is due. `ignores_once` is asked, with the time at which POST begins, whether the firmware
-    /// ignores a one-time override this time.
-    pub(crate) fn settle(&mut self, now: Instant, ignores_once: &mut dyn FnMut(Instant) -> bool) {
+    /// Plays every change that is due. `once` is asked, with the time at which POST begins, what the firmware makes of a
+    /// one-time override this time.
+    pub(crate) fn settle(&mut self, now: Instant, once: &mut dyn FnMut(Instant) -> Once) {
         loop {
             match self.phase {
                 Phase::PoweringOn { until } if until <= now => {
                     self.turned = Some((until, PowerState::Off));
-                    self.begin_post(until, ignores_once);
+                    self.begin_post(until, once);
                 }
                 Phase::Post { until, ref mut latched } if until <= now => {
                     let latched = latched.take();
                     self.boot_now(latched.as_deref(), until);
                 }
                 Phase::ShuttingDown { until, then } if until <= now => match then {
-                    Then::Post => self.begin_post(until, ignores_once),
+                    Then::Post => self.begin_post(until, once),
                     Then::Off | Then::PowerOn => self.phase = Phase::PoweringOff { until, then },
                 },
                 Phase::PoweringOff { until, then } if until <= now => {
@@ -408,16 +419,19 @@ impl Server {
         }
     }
 
-    fn begin_post(&mut self, at: Instant, ignores_once: &mut dyn FnMut(Instant) -> bool) {
+    fn begin_post(&mut self, at: Instant, once: &mut dyn FnMut(Instant) -> Once) {
         self.booted = None;
         let latched = match self.boot.enabled {
             Enabled::Disabled => None,
             Enabled::Continuous => Some(self.boot.target.clone()),
-            Enabled::Once => {
-                let target = std::mem::replace(&mut self.boot.target, "None".to_owned());
-                self.boot.enabled = Enabled::Disabled;
-                (!ignores_once(at)).then_some(target)
-            }
+            Enabled::Once => match once(at) {
+                Once::Kept => None,
+                taken => {
+                    let target = std::mem::replace(&mut self.boot.target, "None".to_owned());
+                    self.boot.enabled = Enabled::Disabled;
+                    (taken == Once::Obeyed).then_some(target)
+                }
+            },
         };
         self.phase = Phase::Post { until: at + self.timing.post, latched };
     }

@@ -12,19 +12,19 @@ const TIMING: Timing = Timing {
 struct Bench {
     server: Server,
     start: Instant,
-    once_ignored: bool,
+    once: Once,
 }
 
 impl Bench {
     fn new(power: PowerState) -> Self {
         let start = Instant::now();
         let slots = vec![Slot { bootable: true, ..Slot::default() }];
-        Self { server: Server::new("1".into(), power, slots, TIMING, start), start, once_ignored: false }
+        Self { server: Server::new("1".into(), power, slots, TIMING, start), start, once: Once::Obeyed }
     }
 
     fn at(&mut self, seconds: u64) -> &mut Server {
-        let ignored = self.once_ignored;
-        self.server.settle(self.start + Duration::from_secs(seconds), &mut |_| ignored);
+        let once = self.once;
+        self.server.settle(self.start + Duration::from_secs(seconds), &mut |_| once);
         &mut self.server
     }
 
@@ -143,11 +143,21 @@ async fn what_cannot_boot_falls_back_to_the_disk() {
 #[tokio::test(start_paused = true)]
 async fn firmware_that_ignores_once_boots_the_disk_and_consumes_it() {
     let mut bench = Bench::new(PowerState::Off);
-    bench.once_ignored = true;
+    bench.once = Once::Consumed;
     bench.order("Pxe", Enabled::Once);
     bench.reset(0, ResetType::On);
     assert_eq!(bench.booted(100), Some(BootSource::Hdd));
     assert_eq!(bench.server.boot.enabled, Enabled::Disabled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn firmware_that_keeps_once_boots_the_disk_and_leaves_it_armed() {
+    let mut bench = Bench::new(PowerState::Off);
+    bench.once = Once::Kept;
+    bench.order("Pxe", Enabled::Once);
+    bench.reset(0, ResetType::On);
+    assert_eq!(bench.booted(100), Some(BootSource::Hdd));
+    assert_eq!((bench.server.boot.target.as_str(), bench.server.boot.enabled), ("Pxe", Enabled::Once));
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use crate::fault::{Effect, Facts, Faults};
 use crate::journal::{Counters, Journal};
 use crate::login::{Credentials, Desk};
 use crate::personality::Personality;
-use crate::server::Server;
+use crate::server::{Once, Server};
 use crate::task::{Deferred, Medium, Tasks};
 
 impl State {
@@ -53,7 +53,12 @@ impl State {
         let Self { servers, faults, rng, .. } = self;
         for server in servers {
             server.settle(now, &mut |at| {
-                faults.fires(at, None, rng, |e| matches!(e, Effect::IgnoresOneTimeBoot).then_some(())).is_some()
+                let ignored = faults.fires(at, None, rng, |e| match e {
+                    Effect::IgnoresOneTimeBoot => Some(Once::Consumed),
+                    Effect::KeepsOneTimeBoot => Some(Once::Kept),
+                    _ => None,
+                });
+                ignored.unwrap_or(Once::Obeyed)
             });
         }
     }
