@@ -67,32 +67,29 @@ impl Client {
 
     /// Reads the members that have no body yet; members that cannot be read are left out.
     pub(crate) async fn bodies(&self, members: Members) -> Vec<Resource> {
+        self.read_members(members, Care::Optional).await.0
+    }
+
+    /// The same, and why a member could not be read, if one could not.
+    pub(crate) async fn read_members(&self, members: Members, care: Care) -> (Vec<Resource>, Option<Error>) {
         let total = members.len();
-        let read: Vec<Option<Resource>> = futures::stream::iter(members.entries)
-            .map(|entry| async move {
-                if !entry.body.is_null() {
-                    return Some(entry);
-                }
-                match self.get(&entry.uri, Care::Optional).await {
-                    Ok(resource) => Some(resource),
-                    Err(error) => {
-                        tracing::debug!(uri = entry.uri, "a member is left out: {error}");
-                        None
-                    }
-                }
-            })
+        let read: Vec<Result<Resource, Error>> = futures::stream::iter(members.entries)
+            .map(|entry| async move { if entry.body.is_null() { self.get(&entry.uri, care).await } else { Ok(entry) } })
             .buffered(2)
             .collect()
             .await;
-        let read: Vec<Resource> = read.into_iter().flatten().collect();
-        if read.len() < total {
-            tracing::debug!(
-                "{} of {total} members of a collection of {} could not be read",
-                total - read.len(),
-                self.origin()
-            );
+        let mut found = Vec::with_capacity(total);
+        let mut first_error = None;
+        for member in read {
+            match member {
+                Ok(resource) => found.push(resource),
+                Err(error) => {
+                    tracing::debug!("a member of {total} is left out: {error}");
+                    first_error.get_or_insert(error);
+                }
+            }
         }
-        read
+        (found, first_error)
     }
 
     async fn list_pages(&self, uri: &str, care: Care) -> Result<Members, Error> {

@@ -123,6 +123,12 @@ pub enum Error {
         /// What there is.
         offered: String,
     },
+    /// No system at all.
+    #[error("{url} lists no system; it may be the manager of an enclosure, or still starting")]
+    NoSystem {
+        /// The BMC.
+        url: String,
+    },
     /// Several systems.
     #[error("{url} has several systems, choose one by its id or UUID: {offered}")]
     SystemAmbiguous {
@@ -221,7 +227,7 @@ impl Error {
             Self::PasswordChangeRequired { .. } => Kind::PasswordChangeRequired,
             Self::SessionLimit { .. } => Kind::SessionLimit,
             Self::BreakerOpen { .. } => Kind::BreakerOpen,
-            Self::SystemNotFound { .. } => Kind::SystemNotFound,
+            Self::SystemNotFound { .. } | Self::NoSystem { .. } => Kind::SystemNotFound,
             Self::SystemAmbiguous { .. } => Kind::SystemAmbiguous,
             Self::Refused(refusal) => refusal.kind(),
             Self::Unsupported { .. } => Kind::Unsupported,

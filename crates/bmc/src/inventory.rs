@@ -22,13 +22,21 @@ impl RedfishSystem {
     pub(crate) async fn take_inventory(&self, system: &Resource) -> Result<Hardware, Error> {
         let view = system.view();
         let until = Instant::now() + PATIENCE;
-        let (manager, processors, memory, drives, nics, firmware) = futures::join!(
+        // Not hardware, but what a first act would have to ask.
+        let resets = async {
+            if let Some(known) = self.known() {
+                self.allowed_resets(&known).await;
+            }
+            Ok(())
+        };
+        let (manager, processors, memory, drives, nics, firmware, _) = futures::join!(
             self.part("manager", until, self.controller()),
             self.part("processors", until, self.processors(view)),
             self.part("memory", until, self.memory(view)),
             self.part("drives", until, self.drives(view)),
             self.part("network interfaces", until, self.nics(view)),
             self.part("firmware", until, self.firmware()),
+            self.part("kinds of reset", until, resets),
         );
         let service = self.client.service().await?;
         let bmc = manager.unwrap_or_default();

@@ -190,7 +190,7 @@ impl RedfishSystem {
     }
 
     /// Inline, or in a resource of its own; nothing means that the BMC does not say.
-    async fn allowed_resets(&self, known: &Known) -> Vec<String> {
+    pub(crate) async fn allowed_resets(&self, known: &Known) -> Vec<String> {
         let (Some(info), true) = (&known.reset.info, known.reset.allowed.is_empty()) else {
             return known.reset.allowed.clone();
         };

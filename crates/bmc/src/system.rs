@@ -198,25 +198,18 @@ impl RedfishSystem {
     }
 
     async fn choose(&self) -> Result<Resource, Error> {
-        let url = || self.client.origin().to_owned();
-        if let SystemChoice::Named(wanted) = &self.choice
-            && wanted.starts_with('/')
-        {
-            match self.client.get(wanted, Care::Needed).await {
+        let url = self.client.origin().to_owned();
+        let wanted = match &self.choice {
+            SystemChoice::Named(wanted) => Some(wanted.as_str()),
+            SystemChoice::Only => None,
+        };
+        if let Some(uri) = wanted.filter(|wanted| wanted.starts_with('/')) {
+            match self.client.get(uri, Care::Needed).await {
                 Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {}
                 other => return other,
             }
         }
         let mut members = self.client.list(&self.client.service().await?.systems, Care::Needed).await?;
-        let offered = |systems: &[Resource], members: usize| match (systems, members) {
-            ([], 0) => "none at all".to_owned(),
-            ([], _) => format!("{members} systems, of which none can be read"),
-            (systems, _) => systems.iter().take(16).map(describe).collect::<Vec<_>>().join(", "),
-        };
-        let wanted = match &self.choice {
-            SystemChoice::Named(wanted) => Some(wanted.as_str()),
-            SystemChoice::Only => None,
-        };
         if let Some(wanted) = wanted {
             // The id is usually the end of the URI: no need to read the others.
             let named = |uri: &str| last_segment(uri).eq_ignore_ascii_case(last_segment(wanted));
@@ -224,29 +217,28 @@ impl RedfishSystem {
                 members.retain(named);
             }
         }
-        let count = members.len();
-        if count > SYSTEMS_TO_READ {
+        if members.len() > SYSTEMS_TO_READ {
             let ids = members.uris().take(16).map(last_segment).collect::<Vec<_>>().join(", ");
-            return Err(Error::SystemAmbiguous { url: url(), offered: format!("{count} systems: {ids}, …") });
+            return Err(Error::SystemAmbiguous { url, offered: format!("{} systems: {ids}, …", members.len()) });
         }
-        let mut systems = self.client.bodies(members).await;
-        match wanted {
-            Some(wanted) => match systems.iter().position(|system| is_named(system, wanted)) {
-                Some(at) => Ok(systems.swap_remove(at)),
-                None => Err(Error::SystemNotFound {
-                    url: url(),
-                    wanted: wanted.to_owned(),
-                    offered: offered(&systems, count),
-                }),
-            },
-            None if systems.is_empty() => {
-                Err(Error::SystemNotFound { url: url(), wanted: "(any)".into(), offered: offered(&systems, count) })
-            }
-            None => match only_bootable(&systems) {
-                Some(at) => Ok(systems.swap_remove(at)),
-                None => Err(Error::SystemAmbiguous { url: url(), offered: offered(&systems, count) }),
-            },
+        let (mut systems, unread) = self.client.read_members(members, Care::Needed).await;
+        let found = match wanted {
+            Some(wanted) => systems.iter().position(|system| is_named(system, wanted)),
+            None => only_bootable(&systems).filter(|_| unread.is_none()),
+        };
+        if let Some(at) = found {
+            return Ok(systems.swap_remove(at));
         }
+        // Without having seen them all, neither "the only one" nor "not there" can be said.
+        if let Some(error) = unread {
+            return Err(error);
+        }
+        let offered = systems.iter().take(16).map(describe).collect::<Vec<_>>().join(", ");
+        Err(match wanted {
+            _ if systems.is_empty() => Error::NoSystem { url },
+            Some(wanted) => Error::SystemNotFound { url, wanted: wanted.to_owned(), offered },
+            None => Error::SystemAmbiguous { url, offered },
+        })
     }
 
     /// Remembers what a read of the system tells about where things are.

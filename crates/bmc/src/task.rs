@@ -14,7 +14,9 @@ use crate::wire::Answer;
 
 /// What takes longer is left to the next look.
 const FOLLOW: Duration = Duration::from_mins(1);
-const POLL: Duration = Duration::from_secs(2);
+/// Less and less often, and never earlier than the BMC says: one that works is not helped by questions.
+const FIRST_POLL: Duration = Duration::from_secs(2);
+const SLOWEST_POLL: Duration = Duration::from_secs(15);
 /// A fresh job may be unknown for half a minute (iDRAC).
 const UNKNOWN_AT_FIRST: u32 = 3;
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
@@ -56,11 +58,13 @@ impl Client {
     async fn watch(&self, monitor: &str, first_pause: Option<Duration>) -> Result<(), Error> {
         let mut was_seen = false;
         let mut unknown = 0;
-        let mut pause = first_pause.unwrap_or(Duration::from_secs(1));
+        let mut poll = FIRST_POLL;
+        let mut pause = first_pause.unwrap_or_default().max(poll);
         loop {
             tokio::time::sleep(pause.clamp(Duration::from_millis(200), Duration::from_secs(30))).await;
             let answer = self.peek(monitor).await?;
-            pause = retry::retry_after(&answer.headers).unwrap_or(POLL);
+            poll = (poll * 2).min(SLOWEST_POLL);
+            pause = retry::retry_after(&answer.headers).unwrap_or_default().max(poll);
             match answer.status {
                 // OpenBMC answers 204 once and then knows nothing any more; iDRAC purges finished tasks after a minute.
                 404 | 410 if was_seen || unknown >= UNKNOWN_AT_FIRST => return Ok(()),

@@ -78,28 +78,35 @@ impl TransportError {
 
 /// A service in this process: no sockets, so that time can be paused.
 #[derive(Debug, Clone)]
-pub struct InProcess<S>(S);
+pub struct InProcess<S, E> {
+    service: S,
+    judge: fn(E) -> TransportError,
+}
 
-impl<S> InProcess<S> {
-    /// Answers through this service.
+impl<S, E: Display> InProcess<S, E> {
+    /// Answers through this service. Its errors count as broken connections: the request may have been carried out.
     pub fn new(service: S) -> Self {
-        Self(service)
+        Self::judging(service, |error| TransportError::Broken(error.to_string()))
     }
 }
 
-impl<S> Transport for InProcess<S>
+impl<S, E> InProcess<S, E> {
+    /// Answers through this service, and says what its errors mean.
+    pub fn judging(service: S, judge: fn(E) -> TransportError) -> Self {
+        Self { service, judge }
+    }
+}
+
+impl<S, E> Transport for InProcess<S, E>
 where
-    S: Service<http::Request<Bytes>, Response = http::Response<Bytes>> + Clone + Send + Sync,
+    S: Service<http::Request<Bytes>, Response = http::Response<Bytes>, Error = E> + Clone + Send + Sync,
     S::Future: Send,
-    S::Error: Display,
 {
     fn send(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Result<http::Response<Bytes>, TransportError>> {
-        let mut service = self.0.clone();
+        let mut service = self.service.clone();
         async move {
-            std::future::poll_fn(|context| service.poll_ready(context))
-                .await
-                .map_err(|error| TransportError::Connect(error.to_string()))?;
-            service.call(request).await.map_err(|error| TransportError::Broken(error.to_string()))
+            std::future::poll_fn(|context| service.poll_ready(context)).await.map_err(self.judge)?;
+            service.call(request).await.map_err(self.judge)
         }
         .boxed()
     }

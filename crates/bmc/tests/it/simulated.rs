@@ -1,0 +1,266 @@
+//! A day in the life of a simulated server, for each vendor; and its bad days.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bmc::{
+    Address, Bmc, Client, Credentials, Endpoint, InProcess, Manner, Options, RedfishSystem, SystemChoice,
+    TransportError,
+};
+use engine::failure::Kind;
+use engine::server::{BootMode, BootOverride, BootTarget, Media, Persistence, PowerState, Scope, Seen};
+use sim::{BmcSpec, Effect, Personality};
+
+const IMAGE: &str = "https://images.example.com/boot.iso";
+
+struct Lab {
+    service: sim::Bmc,
+    client: Arc<Client>,
+    system: RedfishSystem,
+}
+
+fn lab(spec: BmcSpec) -> Lab {
+    lab_with(spec, SystemChoice::Only)
+}
+
+fn lab_with(spec: BmcSpec, choice: SystemChoice) -> Lab {
+    let service = sim::Bmc::new(spec);
+    let endpoint = Endpoint {
+        address: Address::parse("10.0.0.1").unwrap(),
+        credentials: Credentials::new("admin", "password"),
+        family: None,
+    };
+    let transport = InProcess::judging(service.clone(), |error: sim::Dropped| match error {
+        sim::Dropped::Refused => TransportError::Connect(error.to_string()),
+        sim::Dropped::Reset => TransportError::Broken(error.to_string()),
+    });
+    let client = Client::new(endpoint, Arc::new(transport), Options::default());
+    let system = RedfishSystem::new(client.clone(), choice);
+    Lab { service, client, system }
+}
+
+impl Lab {
+    /// Looks again and again, as the engine does, until it is so.
+    async fn until(&self, scope: Scope, what: &str, test: impl Fn(&Seen) -> bool) -> Seen {
+        for _ in 0..100 {
+            let seen = self.system.look(scope).await.unwrap();
+            if test(&seen) {
+                return seen;
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        panic!("{}: never {what}", self.service.name());
+    }
+
+    async fn end(self) {
+        self.client.close().await;
+        assert_eq!(self.service.sessions_open(), 0, "{}: a session was left", self.service.name());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_personality_registers_boots_an_iso_and_is_left_tidy() {
+    for personality in Personality::all() {
+        let lab = lab(BmcSpec::new(personality));
+        let name = lab.service.name().to_owned();
+        let system = &lab.system;
+        let seen = system.look(Scope::Inventory).await.unwrap();
+        let hardware = seen.hardware.unwrap();
+        assert!(hardware.serial_number.is_some() && hardware.uuid.is_some(), "{name}: {hardware:?}");
+        assert!(hardware.cores() > 0 && hardware.memory_mib > 0 && hardware.disk_bytes() > 0, "{name}: {hardware:?}");
+        assert!(!hardware.nics.is_empty() && hardware.bmc.firmware_version.is_some(), "{name}: {hardware:?}");
+
+        // Something is in the drive already, and the server runs.
+        system.insert_media("https://images.example.com/old.iso").await.unwrap();
+        system.power_on().await.unwrap();
+        lab.until(Scope::Power, "on", |seen| seen.power == PowerState::On).await;
+        system.power_on().await.unwrap_or_else(|error| panic!("{name}: on when on: {error}"));
+        system.power_off(Manner::Soft).await.unwrap();
+        system.power_off(Manner::Hard).await.unwrap();
+        lab.until(Scope::Power, "off", |seen| seen.power == PowerState::Off).await;
+        system.power_off(Manner::Hard).await.unwrap_or_else(|error| panic!("{name}: off when off: {error}"));
+
+        system.insert_media(IMAGE).await.unwrap_or_else(|error| panic!("{name}: insert: {error}"));
+        system.set_boot(&BootOverride::cd_once(Some(BootMode::Uefi))).await.unwrap();
+        let armed = system.look(Scope::Boot).await.unwrap();
+        let boot = armed.boot.unwrap();
+        assert_eq!((boot.target, boot.persistence), (BootTarget::Cd, Persistence::Once), "{name}");
+        let media = armed.media.unwrap();
+        assert!(media.iter().any(|media| media.inserted && media.image.as_deref() == Some(IMAGE)), "{name}: {media:?}");
+        system.power_on().await.unwrap();
+        lab.until(Scope::Power, "booted", |seen| seen.boot.as_ref().is_some_and(BootOverride::is_clear)).await;
+        assert_eq!(lab.service.first().media(), Some(IMAGE), "{name}");
+        system.restart(Manner::Hard).await.unwrap_or_else(|error| panic!("{name}: restart: {error}"));
+
+        system.power_off(Manner::Hard).await.unwrap();
+        lab.until(Scope::Power, "off", |seen| seen.power == PowerState::Off).await;
+        system
+            .set_boot(&BootOverride { persistence: Persistence::Continuous, ..BootOverride::cd_once(None) })
+            .await
+            .unwrap();
+        system.clear_boot().await.unwrap_or_else(|error| panic!("{name}: clear: {error}"));
+        system.eject_media().await.unwrap_or_else(|error| panic!("{name}: eject: {error}"));
+        system.eject_media().await.unwrap_or_else(|error| panic!("{name}: eject nothing: {error}"));
+        let tidy = system.look(Scope::Boot).await.unwrap();
+        assert!(tidy.boot.unwrap().is_clear(), "{name}");
+        assert!(!tidy.media.unwrap().iter().any(Media::is_occupied), "{name}");
+        system.restart(Manner::Hard).await.unwrap_or_else(|error| panic!("{name}: restart when off: {error}"));
+        lab.until(Scope::Power, "on", |seen| seen.power == PowerState::On).await;
+        lab.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_personality_boots_a_known_server_from_an_iso_in_8_requests() {
+    for personality in Personality::all() {
+        let lab = lab(BmcSpec::new(personality));
+        lab.system.look(Scope::Inventory).await.unwrap();
+        lab.system.look(Scope::Boot).await.unwrap();
+        lab.service.reset_counters();
+        lab.system.insert_media(IMAGE).await.unwrap();
+        lab.system.set_boot(&BootOverride::cd_once(None)).await.unwrap();
+        lab.system.look(Scope::Boot).await.unwrap();
+        lab.system.power_on().await.unwrap();
+        lab.system.look(Scope::Power).await.unwrap();
+        let requests = lab.service.counters().total();
+        assert!(
+            requests <= 8,
+            "{}: {requests} {:#?}",
+            lab.service.name(),
+            lab.service.counters().iter().collect::<Vec<_>>()
+        );
+        lab.service.reset_counters();
+        lab.system.look(Scope::Power).await.unwrap();
+        assert_eq!(lab.service.counters().total(), 1);
+        lab.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_several_systems_is_chosen_by_id_or_uuid() {
+    let spec = || BmcSpec::new(sim::personality::generic()).systems(3);
+    let lab = lab(spec());
+    let error = lab.system.look(Scope::Power).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::SystemAmbiguous);
+    let servers = lab.service.servers();
+    for server in &servers {
+        assert!(error.to_string().contains(&server.id), "{error}");
+    }
+    lab.end().await;
+
+    let uuid = spec().hardware[1].uuid.to_uppercase();
+    for name in [servers[1].id.clone(), uuid, format!("/redfish/v1/Systems/{}", servers[1].id)] {
+        let lab = lab_with(spec(), SystemChoice::Named(name));
+        lab.system.power_on().await.unwrap();
+        tokio::time::sleep(Duration::from_mins(5)).await;
+        let powers: Vec<bool> =
+            lab.service.servers().iter().map(|server| server.power() == sim::PowerState::On).collect();
+        assert_eq!(powers, [false, true, false]);
+        lab.end().await;
+    }
+
+    let lab = lab_with(spec(), SystemChoice::Named("nine".into()));
+    let error = lab.system.look(Scope::Power).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::SystemNotFound);
+    assert!(error.to_string().contains("nine") && error.to_string().contains(&servers[0].id), "{error}");
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_answer_does_not_repeat_a_change() {
+    let lab = lab(BmcSpec::new(sim::personality::generic()));
+    lab.system.look(Scope::Power).await.unwrap();
+    lab.service.faults().add(Effect::DropAnswer.always().method(sim::Verb::Post).times(1));
+    let error = lab.system.restart(Manner::Hard).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unreachable);
+    assert_eq!(lab.service.journal().len(), 1, "sent once");
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_connection_lets_a_change_be_repeated() {
+    let lab = lab(BmcSpec::new(sim::personality::generic()));
+    lab.system.look(Scope::Power).await.unwrap();
+    lab.service.faults().add(Effect::Refuse.always().method(sim::Verb::Post).times(2));
+    lab.system.power_on().await.unwrap();
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_session_is_renewed_and_a_full_bmc_says_so() {
+    let lab = lab(BmcSpec::new(sim::personality::dell_idrac9()));
+    lab.system.look(Scope::Power).await.unwrap();
+    lab.service.drop_sessions();
+    lab.system.look(Scope::Power).await.unwrap();
+    assert_eq!(lab.service.sessions_open(), 1);
+
+    lab.service.drop_sessions();
+    lab.service.faults().add(Effect::SessionLimit(0).always());
+    let error = lab.system.look(Scope::Power).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::SessionLimit, "{error}");
+    let before = lab.service.counters().total();
+    assert_eq!(lab.system.look(Scope::Power).await.unwrap_err().kind(), Kind::SessionLimit);
+    assert_eq!(lab.service.counters().total(), before, "held back for a minute");
+    lab.service.faults().clear();
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    lab.system.look(Scope::Power).await.unwrap();
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_is_503_for_minutes_opens_the_breaker_and_recovers() {
+    let lab = lab(BmcSpec::new(sim::personality::generic()));
+    lab.system.look(Scope::Power).await.unwrap();
+    let busy = Effect::Status { code: 503, body: sim::FaultBody::Html };
+    lab.service.faults().add(busy.always().lasting(Duration::from_mins(5)));
+    let mut kinds = Vec::new();
+    for _ in 0..80 {
+        match lab.system.look(Scope::Power).await {
+            Ok(_) => break,
+            Err(error) => kinds.push(error.kind()),
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    assert!(kinds.contains(&Kind::Busy) && kinds.contains(&Kind::BreakerOpen), "{kinds:?}");
+    assert!(kinds.len() < 80, "it recovers by itself");
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_hangs_costs_two_minutes_at_most() {
+    let lab = lab(BmcSpec::new(sim::personality::generic()));
+    lab.system.look(Scope::Power).await.unwrap();
+    lab.service.faults().add(Effect::Hang.always());
+    let before = tokio::time::Instant::now();
+    let error = lab.system.look(Scope::Power).await.unwrap_err();
+    assert!(before.elapsed() <= Duration::from_secs(121), "{:?}", before.elapsed());
+    assert_eq!(error.kind(), Kind::Unreachable);
+    assert!(error.to_string().contains("120 s") && error.to_string().contains("no answer within 60 s"), "{error}");
+    lab.service.faults().clear();
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_tasks_do_not_hang_and_a_refused_image_is_told() {
+    for personality in Personality::all() {
+        let lab = lab(BmcSpec::new(personality));
+        let name = lab.service.name().to_owned();
+        lab.service.faults().add(Effect::LosesTasks.always());
+        lab.system.insert_media(IMAGE).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        lab.system.eject_media().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        lab.service.faults().clear();
+        lab.service.faults().add(Effect::RefusesMedia("Unable to locate the ISO.".into()).always());
+        let error = lab.system.insert_media(IMAGE).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::MediaRefused, "{name}: {error}");
+        assert!(error.to_string().contains("Unable to locate the ISO."), "{name}: {error}");
+        lab.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn resetting_the_bmc_ends_well_although_it_goes_away() {
+    let lab = lab(BmcSpec::new(sim::personality::dell_idrac9()));
+    lab.system.look(Scope::Power).await.unwrap();
+    lab.system.reset_bmc().await.unwrap();
+    lab.client.close().await;
+}
