@@ -13,6 +13,8 @@ pub enum Kind {
     ProtocolUnsupported,
     /// The Secret with the credentials does not exist.
     SecretNotFound,
+    /// The Secret could not be read.
+    SecretUnreadable,
     /// The Secret exists but lacks a key, or the key is empty.
     MissingSecretData,
     /// The CA bundle or certificate pin that was given cannot be used.
@@ -89,6 +91,7 @@ impl Kind {
     pub fn class(self) -> Class {
         match self {
             Self::Unreachable
+            | Self::SecretUnreadable
             | Self::NotApplied
             | Self::TaskFailed
             | Self::BadAnswer
@@ -123,6 +126,7 @@ impl Kind {
             Self::AddressInvalid
                 | Self::ProtocolUnsupported
                 | Self::SecretNotFound
+                | Self::SecretUnreadable
                 | Self::MissingSecretData
                 | Self::TrustInvalid
                 | Self::Unreachable
@@ -143,6 +147,7 @@ impl Kind {
             Self::AddressInvalid => "AddressInvalid",
             Self::ProtocolUnsupported => "ProtocolUnsupported",
             Self::SecretNotFound => "SecretNotFound",
+            Self::SecretUnreadable => "SecretGetFailed",
             Self::MissingSecretData => "MissingSecretData",
             Self::TrustInvalid => "TrustInvalid",
             Self::Unreachable => "Unreachable",

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Claim;
+use super::{Claim, Phase};
 use crate::failure::{Failure, Kind};
 
 /// What must never be forgotten about a host. Stored before the status, as the status is before the act.
@@ -79,13 +79,25 @@ impl Anchor {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Forgets everything about the claim and what was done for it.
+    /// Forgets the claim and what was done for it. That we switched the server on for its policy is another matter.
     pub(super) fn release(&mut self) {
         self.claim = None;
         self.deployment = None;
         self.milestone = Milestone::None;
         self.adopted = false;
-        self.powered_on = false;
+    }
+
+    /// Where a host with this anchor is on its way.
+    pub(super) fn phase(&self, inspected: bool) -> Phase {
+        match self.milestone {
+            Milestone::None if self.claim.is_some() => Phase::Preparing,
+            Milestone::None if inspected => Phase::Available,
+            Milestone::None => Phase::Registering,
+            Milestone::Armed => Phase::Preparing,
+            Milestone::Written => Phase::Provisioning,
+            Milestone::Provisioned => Phase::Provisioned,
+            Milestone::Releasing => Phase::Deprovisioning,
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! One host's life: what is wanted, what was done, what was seen, and what follows.
 
 mod anchor;
+mod fault;
 mod goal;
+mod observe;
 mod pace;
 mod phases;
 mod power;

@@ -1,6 +1,6 @@
 //! How long things may take, and when to look again.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::failure::Class;
 
@@ -35,6 +35,13 @@ pub(super) const CONSUMER_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 const HOLD_FIRST: SignedDuration = SignedDuration::from_mins(10);
 const HOLD_MOST: SignedDuration = SignedDuration::from_hours(6);
+/// No failure is given longer than this before it is tried again.
+pub(super) const LONGEST_BACK_OFF: SignedDuration = HOLD_MOST;
+
+/// `span` after `at`. Times come from objects that anybody can edit, so the end of time is no reason to panic.
+pub(super) fn later(at: Timestamp, span: SignedDuration) -> Timestamp {
+    at.saturating_add(span).unwrap_or(Timestamp::MAX)
+}
 
 /// The time between two looks at rest: within a fifth of [`REST`], so that a fleet does not knock in step.
 pub(super) fn rest(spread: u8) -> SignedDuration {

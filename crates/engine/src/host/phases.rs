@@ -1,12 +1,16 @@
 //! What happens in each phase.
 
+use jiff::Timestamp;
+
 use super::{
-    Ask, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts, pace,
+    Ask, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts,
+    observe::seen_uuid,
+    pace,
     power::Manner,
     step::{ADOPTED, Act, Scene},
 };
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Class, Failure, Kind},
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Scope, Seen},
 };
 
@@ -22,14 +26,23 @@ enum Verdict {
 
 impl Scene<'_> {
     /// Leaves the road: nothing is done to the server until it comes back.
-    pub(super) fn step_aside(&mut self, phase: Phase, message: &str) {
+    fn step_aside(&mut self, phase: Phase, message: &str) {
         if self.record.phase != phase {
-            if !matches!(self.record.phase, Phase::Parked | Phase::Detached) {
-                self.record.left = Some(self.record.phase);
-            }
             self.record.doing = None;
             self.advance(phase, message);
         }
+    }
+
+    fn come_back(&mut self) {
+        let back = self.record.left.take().filter(|phase| !phase.is_aside()).unwrap_or(Phase::Registering);
+        self.advance(back, "Back under management.");
+        self.manage();
+    }
+
+    pub(super) fn detach(&mut self) {
+        self.step_aside(Phase::Detached, "Detached: neither watched nor touched.");
+        // Nobody looks any more, so nobody would notice that it is over.
+        self.record.fault.take_if(|fault| fault.origin == Origin::Look);
     }
 
     pub(super) fn park(&mut self) {
@@ -40,10 +53,6 @@ impl Scene<'_> {
     }
 
     pub(super) fn manage(&mut self) {
-        if matches!(self.record.phase, Phase::Parked | Phase::Detached) {
-            let back = self.record.left.take().unwrap_or(Phase::Registering);
-            self.advance(back, "Back under management.");
-        }
         match self.record.phase {
             Phase::Registering | Phase::Inspecting => self.register(),
             Phase::Available => self.available(),
@@ -52,11 +61,7 @@ impl Scene<'_> {
             Phase::Provisioned => self.provisioned(),
             Phase::Deprovisioning => self.deprovision(),
             // Kubernetes knows no way back from a deletion, but a restored backup does.
-            Phase::Parked | Phase::Detached | Phase::Deleting => {
-                let back = self.record.left.take().unwrap_or(Phase::Registering);
-                self.advance(back, "Back under management.");
-                self.again = Some(self.now());
-            }
+            Phase::Parked | Phase::Detached | Phase::Deleting => self.come_back(),
         }
     }
 
@@ -83,8 +88,8 @@ impl Scene<'_> {
         self.record.inspected = true;
         self.record.target = Some(self.sight.target.clone());
         self.record.inspection.clone_from(&self.goal.inspect);
-        if seen.uuid.is_some() {
-            self.record.anchor.uuid.clone_from(&seen.uuid);
+        if let Some(uuid) = seen_uuid(seen) {
+            self.record.anchor.uuid = Some(uuid);
         }
         if self.goal.pin_on_first_use && self.record.anchor.pin.is_none() {
             self.record.anchor.pin.clone_from(&seen.certificate);
@@ -93,6 +98,10 @@ impl Scene<'_> {
     }
 
     fn available(&mut self) {
+        // A server that was replaced is met properly before anybody gets it.
+        if self.replaced && self.inspect_again() {
+            return;
+        }
         if let Some(claim) = self.goal.claim.clone() {
             let message = format!("Claimed by {}.", claim.consumer);
             self.record.anchor.claim = Some(claim);
@@ -137,17 +146,14 @@ impl Scene<'_> {
             Some(other) => format!("now names {}", other.consumer),
             None => "was removed".to_owned(),
         };
-        self.inquire = true;
-        self.again = Some(self.now() + pace::CONSUMER_AGAIN);
+        let again = self.now() + pace::CONSUMER_AGAIN;
         let message = match &self.sight.consumer {
-            Whereabouts::Gone | Whereabouts::Leaving => {
-                self.inquire = false;
-                self.again = None;
-                return Verdict::Released;
-            }
+            Whereabouts::Gone | Whereabouts::Leaving => return Verdict::Released,
             Whereabouts::NotLookedUp => {
+                self.inquire = true;
+                self.again = Some(again);
                 self.wait_for_others(
-                    "CheckingConsumer",
+                    CHECKING_CONSUMER,
                     &format!("The claim {what}; looking whether {} still exists.", ours.consumer),
                 );
                 return Verdict::Unclear;
@@ -161,6 +167,7 @@ impl Scene<'_> {
                 ours.consumer
             ),
         };
+        self.again = Some(again);
         self.object_fault(Failure::new(Kind::ConsumerMismatch, message));
         Verdict::Unclear
     }
@@ -179,11 +186,11 @@ impl Scene<'_> {
 
     fn release(&mut self) {
         self.record.doing = None;
+        self.drop_act_fault();
         if self.record.anchor.milestone == Milestone::None {
             self.record.anchor.release();
             self.advance(Phase::Available, "Released before anything was done.");
-            self.again = Some(self.now());
-            return;
+            return self.available();
         }
         self.record.anchor.milestone = Milestone::Releasing;
         self.advance(Phase::Deprovisioning, "Released; switching off and cleaning up.");
@@ -195,7 +202,12 @@ impl Scene<'_> {
             return;
         }
         let Some(order) = self.goal.order.clone() else {
-            if self.keep_power() && !self.held_back() {
+            // Nothing may start the image of an order that was withdrawn.
+            let armed = self.record.anchor.milestone != Milestone::None;
+            if armed {
+                self.drop_act_fault();
+            }
+            if (armed || self.keep_power()) && !self.held_back() {
                 self.rest();
                 self.wait_for_others("WaitingForBootInfo", "Claimed; waiting for spec.bootIsoSource.");
             }
@@ -208,7 +220,11 @@ impl Scene<'_> {
         let Some(seen) = self.seen(Scope::Boot) else {
             return self.look(Scope::Boot, "Preparing", "Looking at power, boot override and virtual media.");
         };
-        if !self.bring_off(seen, Manner::Hard, Scope::Boot) {
+        let off = self.bring_off(seen, Manner::Hard, Scope::Boot);
+        if !self.acts.is_empty() {
+            self.record.anchor.milestone = Milestone::Armed;
+        }
+        if !off {
             return;
         }
         let Recipe::Iso { url } = &order.recipe;
@@ -217,11 +233,11 @@ impl Scene<'_> {
             return self.start();
         }
         match self.doing(Deed::PrepareBoot).map(|doing| doing.since) {
-            Some(since) if self.now() < since + pace::PREPARE_LIMIT => {
+            Some(since) if self.now() < pace::later(since, pace::PREPARE_LIMIT) => {
                 self.wait_until(
                     "PreparingBoot",
                     "Waiting for the BMC to show the image and the boot override.",
-                    since + pace::PREPARE_LIMIT,
+                    pace::later(since, pace::PREPARE_LIMIT),
                 );
                 self.poll(Scope::Boot, since);
             }
@@ -237,6 +253,7 @@ impl Scene<'_> {
                 }
                 acts.push(Act::InsertMedia { url: url.clone() });
                 acts.push(Act::SetBoot(BootOverride::cd_once(self.goal.boot_mode)));
+                self.record.anchor.milestone = Milestone::Armed;
                 self.act(Deed::PrepareBoot, acts, Scope::Boot);
                 self.wait("PreparingBoot", "Inserting the image and arming the boot override.", pace::PREPARE_LIMIT);
             }
@@ -249,9 +266,8 @@ impl Scene<'_> {
             self.record.anchor.deployment = Some(order.deployment.clone());
             self.record.doing = None;
             self.record.boots = 0;
-            self.record.fault.take_if(|fault| fault.origin == Origin::Act);
+            self.drop_act_fault();
         }
-        self.record.anchor.milestone = Milestone::Armed;
     }
 
     /// The image must have been put there by us in this deployment: an image that lies in the drive from before may be
@@ -262,7 +278,7 @@ impl Scene<'_> {
 
     fn start(&mut self) {
         self.record.anchor.milestone = Milestone::Written;
-        self.record.boots += 1;
+        self.record.boots = self.record.boots.saturating_add(1);
         self.advance(Phase::Provisioning, "The image is in the drive; powering on.");
         self.act(Deed::PowerOn, vec![Act::PowerOn], Scope::Power);
         self.wait("PoweringOn", "Waiting for the server to power on.", pace::POWER_LIMIT);
@@ -272,15 +288,23 @@ impl Scene<'_> {
         if !self.claim_holds() {
             return;
         }
-        let ignored = self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::BootIgnored);
+        // Once it was started anew, it has not yet ignored that.
+        let ignored = self.record.fault.as_ref().is_some_and(|fault| {
+            fault.failure.kind == Kind::BootIgnored && self.record.started.is_none_or(|started| started <= fault.last)
+        });
         if ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(evidence) {
             return self.booted(sign);
+        }
+        let deployment = self.record.anchor.deployment.as_deref();
+        if ignored && self.goal.order.as_ref().is_some_and(|order| Some(order.deployment.as_str()) != deployment) {
+            return self
+                .prepare_again("The server had ignored the boot override, and the order was changed: trying that.");
         }
         if self.held_back() {
             return;
         }
         let Some(seen) = self.seen(Scope::Power) else {
-            return self.look(Scope::Power, "Booting", "Looking whether the server has booted the image.");
+            return self.look(Scope::Power, "LookingAtBoot", "Looking whether the server has booted the image.");
         };
         if ignored {
             return self.prepare_again("Preparing once more, after the server had ignored the boot override.");
@@ -292,25 +316,33 @@ impl Scene<'_> {
         match evidence(seen) {
             Some(Evidence::Booted(sign)) => self.booted(sign),
             Some(Evidence::Contrary) => {
-                self.await_boot(pace::OVERRIDE_LAG, "A system has started, but the boot override still looks unused.");
+                let message = "A system has started, but the boot override still looks unused.";
+                let until = pace::later(self.waiting_since("BootOverrideUnused"), pace::OVERRIDE_LAG);
+                self.await_boot("BootOverrideUnused", message, until);
             }
-            None => self.await_boot(pace::BOOT_LIMIT, "Waiting for the server to use the boot override."),
+            None => {
+                // From the start on, also if we were away meanwhile.
+                let until = pace::later(self.record.started.unwrap_or(self.record.since), pace::BOOT_LIMIT);
+                self.await_boot("Booting", "Waiting for the server to use the boot override.", until);
+            }
         }
     }
 
     fn booted(&mut self, sign: &str) {
         self.settle();
+        if self.record.fault.is_some() {
+            self.recovered();
+        }
         self.record.anchor.milestone = Milestone::Provisioned;
         self.record.boots = 0;
         self.advance(Phase::Provisioned, sign);
         self.provisioned();
     }
 
-    fn await_boot(&mut self, limit: jiff::SignedDuration, message: &str) {
-        let since = self.waiting_since("Booting");
-        if self.now() < since + limit {
-            self.wait("Booting", message, limit);
-            return self.poll(Scope::Power, since);
+    fn await_boot(&mut self, reason: &'static str, message: &str, until: Timestamp) {
+        if self.now() < until {
+            self.wait_until(reason, message, until);
+            return self.poll(Scope::Power, self.waiting_since(reason));
         }
         if self.record.boots < pace::BOOT_TRIES {
             return self.prepare_again("The server did not use the boot override; trying again from a cold start.");
@@ -333,15 +365,15 @@ impl Scene<'_> {
     }
 
     fn provisioned(&mut self) {
+        if !self.claim_holds() {
+            return;
+        }
         if self.goal.provision_adopted && self.record.anchor.adopted {
             self.record.anchor.adopted = false;
             self.record.anchor.deployment = None;
             self.record.anchor.milestone = Milestone::None;
             self.advance(Phase::Preparing, "To be provisioned, as the owner asked.");
             return self.prepare();
-        }
-        if !self.claim_holds() {
-            return;
         }
         let ordered = self.goal.order.as_ref().map(|order| order.deployment.as_str());
         if self.record.anchor.adopted {
@@ -362,6 +394,7 @@ impl Scene<'_> {
             return;
         }
         self.record.anchor.release();
+        self.record.anchor.powered_on = false;
         self.record.boots = 0;
         self.advance(Phase::Available, "Switched off and cleaned up; the host can be claimed.");
         self.available();
@@ -378,17 +411,18 @@ impl Scene<'_> {
             return false;
         }
         let occupied = seen.media.iter().flatten().any(Media::is_occupied);
-        let armed = seen.boot.as_ref().is_some_and(|boot| !boot.is_clear());
+        // Where the override is not shown, it is cleared once and believed.
+        let armed = seen.boot.as_ref().map_or(self.doing(Deed::CleanUp).is_none(), |boot| !boot.is_clear());
         if !media || (!occupied && !armed) {
             self.settle();
             return true;
         }
         match self.doing(Deed::CleanUp).map(|doing| doing.since) {
-            Some(since) if self.now() < since + pace::PREPARE_LIMIT => {
+            Some(since) if self.now() < pace::later(since, pace::PREPARE_LIMIT) => {
                 self.wait_until(
                     "CleaningUp",
                     "Waiting for the BMC to show empty drives and no boot override.",
-                    since + pace::PREPARE_LIMIT,
+                    pace::later(since, pace::PREPARE_LIMIT),
                 );
                 self.poll(scope, since);
             }
@@ -415,55 +449,85 @@ impl Scene<'_> {
         false
     }
 
-    /// Parts with the host: leaves the server as tidy as we found it, within bounds.
-    pub(super) fn farewell(&mut self) {
+    /// Parts with the host: leaves the server as tidy as we found it, within bounds. `elsewhere` is where the server was,
+    /// if the object does not lead to it any more.
+    pub(super) fn farewell(&mut self, elsewhere: Option<&str>) {
         if self.record.phase != Phase::Deleting {
-            self.record.left = Some(self.record.phase);
-            self.record.doing = None;
-            self.advance(Phase::Deleting, "To be forgotten.");
+            self.step_aside(Phase::Deleting, "To be forgotten.");
+            self.begin_farewell();
         }
         if let Some(claim) = &self.goal.claim {
             let message = format!(
                 "Waiting for {} to let go of the host. Remove spec.consumerRef, or annotate the host with beskar7.io/force-delete=true to forget it as it is.",
                 claim.consumer
             );
-            self.rest();
-            return self.wait_for_others("WaitingForConsumerRelease", &message);
+            if !self.held_back() {
+                self.rest();
+            }
+            return self.wait_for_others(WAITING_FOR_CONSUMER, &message);
         }
-        match self.claim_verdict() {
+        let waited = [WAITING_FOR_CONSUMER, CHECKING_CONSUMER, Kind::ConsumerMismatch.reason()];
+        let waited = waited.iter().any(|reason| self.waited_for(reason));
+        let verdict = self.claim_verdict();
+        let anchor = &mut self.record.anchor;
+        let deployed = anchor.milestone != Milestone::None && !anchor.adopted;
+        match verdict {
             Verdict::Unclear => return,
             // Found out once, remembered for good.
-            Verdict::Released => self.record.anchor.claim = None,
+            Verdict::Released => anchor.claim = None,
             Verdict::Same => {}
         }
-        let anchor = &self.record.anchor;
-        let deployed = anchor.milestone != Milestone::None && !anchor.adopted;
         if !deployed && !anchor.powered_on {
             self.finished = true;
             return;
         }
+        if let Some(target) = elsewhere {
+            self.left_as_it_is(&format!("it was at {target}, and the address was changed."));
+            self.finished = true;
+            return;
+        }
+        if deployed {
+            anchor.milestone = Milestone::Releasing;
+        }
+        if waited {
+            self.begin_farewell();
+        }
+        let limit = pace::later(self.record.since, pace::FAREWELL_LIMIT);
         if let Some(fault) = &self.record.fault
-            && (fault.count >= pace::FAREWELL_TRIES || self.now() >= self.record.since + pace::FAREWELL_LIMIT)
+            && fault.inputs == self.sight.inputs
+            && (fault.count >= pace::FAREWELL_TRIES || self.now() >= limit)
         {
-            let message = format!("Forgotten although the server could not be cleaned up: {}", fault.failure.message);
-            self.event(true, "LeftAsItIs", &message);
+            let why = fault.failure.message.clone();
+            self.left_as_it_is(&why);
             self.finished = true;
             return;
         }
         if self.held_back() {
-            let limit = self.record.since + pace::FAREWELL_LIMIT;
             self.again = self.again.map(|again| again.min(limit));
             return;
-        }
-        if deployed {
-            self.record.anchor.milestone = Milestone::Releasing;
         }
         if self.is_tidy(deployed) {
             self.record.anchor.release();
             self.finished = true;
         }
     }
+
+    /// The tries and the time of a farewell count from when it may begin. Refused credentials stay refused.
+    fn begin_farewell(&mut self) {
+        self.record.since = self.now();
+        self.drop_act_fault();
+        let now = self.now();
+        if let Some(fault) = &mut self.record.fault
+            && fault.failure.kind.class() != Class::Auth
+        {
+            fault.count = 0;
+            fault.next_try = now;
+        }
+    }
 }
+
+const WAITING_FOR_CONSUMER: &str = "WaitingForConsumerRelease";
+const CHECKING_CONSUMER: &str = "CheckingConsumer";
 
 /// What a look says about a boot that was ordered.
 enum Evidence {
@@ -478,12 +542,13 @@ fn evidence(seen: &Seen) -> Option<Evidence> {
     if !matches!(seen.power, PowerState::On | PowerState::Paused) {
         return None;
     }
+    let in_post = matches!(seen.progress, BootProgress::NotStarted | BootProgress::InPost);
     match &seen.boot {
-        None if matches!(seen.progress, BootProgress::NotStarted | BootProgress::InPost) => None,
+        None if in_post => None,
         None => Some(Evidence::Booted("The server is on; its BMC does not tell more.")),
         Some(boot) if boot.is_clear() => Some(Evidence::Booted("The server is on and has used the boot override.")),
         // A BMC that answers "once" with "continuous" will never show it as used.
-        Some(boot) if boot.persistence == Persistence::Continuous => {
+        Some(boot) if boot.persistence == Persistence::Continuous && !in_post => {
             Some(Evidence::Booted("The server is on; its BMC keeps the boot override and does not tell more."))
         }
         Some(_) if seen.progress == BootProgress::OsStarted => Some(Evidence::Contrary),

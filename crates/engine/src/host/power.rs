@@ -1,5 +1,7 @@
 //! Bringing the power where it should be, and knowing when it will not go.
 
+use jiff::Timestamp;
+
 use super::{
     Ask, Deed, Origin, pace,
     step::{Act, Scene},
@@ -22,7 +24,7 @@ impl Scene<'_> {
     /// Whether the server is off; if not, does what brings it there. `scope` is how deep to look afterwards.
     pub(super) fn bring_off(&mut self, seen: &Seen, manner: Manner, scope: Scope) -> bool {
         if seen.power == PowerState::Off {
-            return true;
+            return !self.may_be_starting(scope);
         }
         if self.in_transit(seen, scope, "PoweringOff", "Waiting for the server to power off.") {
             return false;
@@ -31,19 +33,19 @@ impl Scene<'_> {
         let asked = self.doing(Deed::ShutDown).map(|doing| doing.since);
         let cut = self.doing(Deed::PowerOff).map(|doing| (doing.since, doing.first));
         match (asked, cut) {
-            (Some(since), _) if now < since + pace::SOFT_LIMIT => {
+            (Some(since), _) if now < pace::later(since, pace::SOFT_LIMIT) => {
                 self.wait_until(
                     "ShuttingDown",
                     "Waiting for the operating system to shut down.",
-                    since + pace::SOFT_LIMIT,
+                    pace::later(since, pace::SOFT_LIMIT),
                 );
                 self.poll(scope, since);
             }
-            (_, Some((since, first))) if now < since + pace::POWER_AGAIN => {
-                self.wait_until("PoweringOff", "Waiting for the server to power off.", first + pace::POWER_LIMIT);
+            (_, Some((since, first))) if now < pace::later(since, pace::POWER_AGAIN) => {
+                self.wait_until("PoweringOff", "Waiting for the server to power off.", power_deadline(since, first));
                 self.poll(scope, since);
             }
-            (_, Some((_, first))) if now >= first + pace::POWER_LIMIT => {
+            (_, Some((_, first))) if now >= pace::later(first, pace::POWER_LIMIT) => {
                 self.power_is_stuck("off", seen.power);
             }
             _ if !self.permitted(Ask::Disrupt) => {}
@@ -59,6 +61,19 @@ impl Scene<'_> {
         false
     }
 
+    /// Whether an "off" cannot be believed yet, because we gave the server power a moment ago; if so, waits.
+    fn may_be_starting(&mut self, scope: Scope) -> bool {
+        let Some(started) = self.record.started else { return false };
+        let until = pace::later(started, pace::POWER_AGAIN);
+        if self.now() >= until {
+            return false;
+        }
+        let message = "The server was given power a moment ago; waiting for its BMC to be sure about it.";
+        self.wait_until("PowerUnsettled", message, until);
+        self.poll(scope, started);
+        true
+    }
+
     /// Whether the server is on; if not, does what brings it there.
     pub(super) fn bring_on(&mut self, seen: &Seen, scope: Scope) -> bool {
         if matches!(seen.power, PowerState::On | PowerState::Paused) {
@@ -69,11 +84,11 @@ impl Scene<'_> {
         }
         let now = self.now();
         match self.doing(Deed::PowerOn).map(|doing| (doing.since, doing.first)) {
-            Some((since, first)) if now < since + pace::POWER_AGAIN => {
-                self.wait_until("PoweringOn", "Waiting for the server to power on.", first + pace::POWER_LIMIT);
+            Some((since, first)) if now < pace::later(since, pace::POWER_AGAIN) => {
+                self.wait_until("PoweringOn", "Waiting for the server to power on.", power_deadline(since, first));
                 self.poll(scope, since);
             }
-            Some((_, first)) if now >= first + pace::POWER_LIMIT => self.power_is_stuck("on", seen.power),
+            Some((_, first)) if now >= pace::later(first, pace::POWER_LIMIT) => self.power_is_stuck("on", seen.power),
             _ => {
                 self.act(Deed::PowerOn, vec![Act::PowerOn], scope);
                 self.wait("PoweringOn", "Waiting for the server to power on.", pace::POWER_LIMIT);
@@ -88,7 +103,7 @@ impl Scene<'_> {
             return false;
         }
         let since = self.waiting_since(reason);
-        if self.now() >= since + pace::POWER_AGAIN {
+        if self.now() >= pace::later(since, pace::POWER_AGAIN) {
             return false;
         }
         self.wait(reason, message, pace::POWER_LIMIT);
@@ -112,12 +127,15 @@ impl Scene<'_> {
         let Some(glance) = self.glance() else { return true };
         let restart = self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
         let wrong = match self.goal.online {
-            Some(true) => glance.power != PowerState::On,
+            Some(true) => !matches!(glance.power, PowerState::On | PowerState::Paused),
             Some(false) => glance.power != PowerState::Off,
             None => false,
         };
         if !restart && !wrong {
             self.settle();
+            if self.goal.online == Some(false) {
+                self.record.anchor.powered_on = false;
+            }
             return true;
         }
         if self.held_back() {
@@ -128,8 +146,9 @@ impl Scene<'_> {
             return false;
         };
         if restart {
-            self.restart(seen);
-        } else if self.goal.online == Some(true) {
+            return self.restart(seen);
+        }
+        if self.goal.online == Some(true) {
             if seen.power == PowerState::Off {
                 self.record.anchor.powered_on = true;
             }
@@ -140,12 +159,13 @@ impl Scene<'_> {
         false
     }
 
-    /// Carries out a restart request, once: the request is stored as done together with the act.
-    fn restart(&mut self, seen: &Seen) {
+    /// Carries out a restart request, once: the request is stored as done together with the act. Answers whether there
+    /// is nothing to do for it.
+    fn restart(&mut self, seen: &Seen) -> bool {
         match seen.power {
             PowerState::On | PowerState::Paused => {
                 if !self.permitted(Ask::Disrupt) {
-                    return;
+                    return false;
                 }
                 self.record.rebooted.clone_from(&self.goal.reboot);
                 self.act(Deed::Restart, vec![Act::Restart], Scope::Power);
@@ -155,7 +175,7 @@ impl Scene<'_> {
             PowerState::Off if self.goal.online != Some(false) => {
                 self.record.rebooted.clone_from(&self.goal.reboot);
                 self.record.anchor.powered_on = true;
-                self.act(Deed::PowerOn, vec![Act::PowerOn], Scope::Power);
+                self.act(Deed::Restart, vec![Act::PowerOn], Scope::Power);
                 self.wait("PoweringOn", "Powering the server on, as a restart was requested.", pace::POWER_LIMIT);
             }
             PowerState::Off => {
@@ -165,12 +185,27 @@ impl Scene<'_> {
                     "RestartSkipped",
                     "The server is off and should stay off (online: false), so it was not restarted.",
                 );
+                return self.keep_power();
             }
-            _ => {
-                let since = self.waiting_since("PoweringOn");
-                self.wait("PoweringOn", "Waiting for the power to settle before the restart.", pace::POWER_LIMIT);
+            power => {
+                let since = self.waiting_since("PowerUnsettled");
+                if self.now() >= pace::later(since, pace::POWER_LIMIT) {
+                    let message =
+                        format!("A restart was requested, but the BMC reports the power as {}.", power.as_str());
+                    let at = self.now();
+                    self.fail(Origin::Act, Failure::new(Kind::PowerStuck, message), at);
+                    self.held_back();
+                    return false;
+                }
+                self.wait("PowerUnsettled", "Waiting for the power to settle before the restart.", pace::POWER_LIMIT);
                 self.poll(Scope::Power, since);
             }
         }
+        false
     }
+}
+
+/// When an order to change the power that was given at `since`, and for the first time at `first`, is judged.
+fn power_deadline(since: Timestamp, first: Timestamp) -> Timestamp {
+    pace::later(first, pace::POWER_LIMIT).max(pace::later(since, pace::POWER_AGAIN))
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Anchor, Milestone};
+use super::{Anchor, Milestone, pace};
 use crate::{failure::Failure, server::PowerState};
 
 /// The engine's memory of one host.
@@ -35,6 +35,9 @@ pub struct Record {
     /// How often the server was started for the present deployment.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub boots: u32,
+    /// When we last gave it power, unless we have cut it since. Its BMC may report it off for a while after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
     /// The last power state that was seen.
     #[serde(default)]
     pub power: PowerState,
@@ -44,6 +47,9 @@ pub struct Record {
     /// What is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
+    /// What else is wrong, while `fault` tells of the object: it comes up again when the object is put right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beneath: Option<Fault>,
     /// The last restart request that was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebooted: Option<String>,
@@ -61,18 +67,12 @@ impl Record {
 
     /// The memory of a host of which we know no more than its anchor.
     pub(super) fn from_anchor(anchor: Anchor, now: Timestamp) -> Self {
-        let phase = match anchor.milestone {
-            Milestone::None if anchor.claim.is_some() => Phase::Preparing,
-            Milestone::None => Phase::Registering,
-            Milestone::Armed => Phase::Preparing,
-            Milestone::Written => Phase::Provisioning,
-            Milestone::Provisioned => Phase::Provisioned,
-            Milestone::Releasing => Phase::Deprovisioning,
-        };
         Self {
-            phase,
+            phase: anchor.phase(false),
             since: now,
             left: None,
+            // For all we know it was given power a moment ago.
+            started: (anchor.milestone >= Milestone::Written).then_some(now),
             anchor,
             target: None,
             inspected: false,
@@ -82,10 +82,42 @@ impl Record {
             power: PowerState::Unknown,
             wait: None,
             fault: None,
+            beneath: None,
             rebooted: None,
             inspection: None,
             timeline: Vec::new(),
         }
+    }
+
+    /// Puts the phase where the anchor says it is. Who meddles with a status must not make a running server look free.
+    pub(super) fn align(&mut self, now: Timestamp) {
+        let home = self.anchor.phase(self.inspected);
+        if self.phase.is_aside() {
+            self.left = Some(home);
+        } else if self.phase != home && !(self.phase.is_unclaimed() && home.is_unclaimed()) {
+            self.phase = home;
+            self.since = now;
+            self.doing = None;
+        }
+    }
+
+    /// Brings times that lie ahead back to the present: a former leader's clock may have been fast, and no wait may
+    /// grow by that.
+    pub(super) fn bound_times(&mut self, now: Timestamp) {
+        let latest_try = pace::later(now, pace::LONGEST_BACK_OFF);
+        if let Some(doing) = &mut self.doing {
+            doing.since = doing.since.min(now);
+            doing.first = doing.first.min(doing.since);
+        }
+        if let Some(wait) = &mut self.wait {
+            wait.since = wait.since.min(now);
+        }
+        for fault in self.fault.iter_mut().chain(&mut self.beneath) {
+            fault.last = fault.last.min(now);
+            fault.next_try = fault.next_try.min(latest_try);
+        }
+        self.started = self.started.map(|started| started.min(now));
+        self.since = self.since.min(now);
     }
 
     pub(super) fn note(&mut self, at: Timestamp, message: impl Into<String>) {
@@ -134,6 +166,15 @@ impl Phase {
         Self::Detached,
         Self::Deleting,
     ];
+
+    /// Whether the host has left the road for now, or for good.
+    pub(super) fn is_aside(self) -> bool {
+        matches!(self, Self::Parked | Self::Detached | Self::Deleting)
+    }
+
+    fn is_unclaimed(self) -> bool {
+        matches!(self, Self::Registering | Self::Inspecting | Self::Available)
+    }
 
     /// Its name.
     pub fn as_str(self) -> &'static str {

@@ -1,0 +1,397 @@
+//! Random histories: whatever the owner wants, the BMC does and befalls the loop, what the world checks at every step
+//! and every act holds; and when things calm down, every goal is reached.
+
+use proptest::{
+    prelude::{Just, Strategy, prop_oneof},
+    proptest,
+    test_runner::Config,
+};
+
+use super::{
+    IMAGE, OTHER_IMAGE, claim, order, ordered,
+    server::{Runs, Server},
+    world::{Mishap, World},
+};
+use crate::{
+    failure::Kind,
+    host::{Farewell, Goal, Milestone, Phase, Road, Whereabouts},
+};
+
+#[derive(Debug, Clone)]
+enum Op {
+    Run { seconds: i64, mishap: Option<(u32, Mishap)> },
+    Pass(i64),
+    Claim(&'static str),
+    Unclaim,
+    Order(&'static str),
+    Unorder,
+    Online(Option<bool>),
+    Reboot,
+    Inspect,
+    Road(Road),
+    ReleaseAnyway(bool),
+    ProvisionAdopted(bool),
+    Consumer(Whereabouts),
+    Crash,
+    LoseStatus,
+    LoseAnnotation,
+    OldAnnotation,
+    GarbleAnnotation,
+    LoseBoth,
+    Blind(Option<Kind>),
+    Refuse(Option<Kind>),
+    Lie(i64),
+    Slow(i64),
+    Ignore(u32),
+    Stick(bool),
+    Deafen(bool),
+    Continuous(bool),
+    SilentBoot(bool),
+    SilentProgress(bool),
+    Press(bool),
+    Brake(bool),
+    Rival(bool),
+    Readdress(bool),
+    Swap(bool),
+    NewInputs,
+}
+
+fn mishap() -> impl Strategy<Value = Mishap> {
+    prop_oneof![
+        Just(Mishap::AnchorConflict),
+        Just(Mishap::CrashBeforeStatus),
+        Just(Mishap::StatusConflict),
+        (0..3_usize).prop_map(Mishap::CrashAfterActs),
+        Just(Mishap::CrashBeforeLook),
+        Just(Mishap::LateSight),
+    ]
+}
+
+fn failing() -> impl Strategy<Value = Option<Kind>> {
+    prop_oneof![
+        3 => Just(None),
+        1 => Just(Some(Kind::Unreachable)),
+        1 => Just(Some(Kind::Busy)),
+        1 => Just(Some(Kind::AuthenticationFailed)),
+        1 => Just(Some(Kind::Refused)),
+        1 => Just(Some(Kind::Unsupported)),
+    ]
+}
+
+fn wish() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Claim),
+        2 => Just(Op::Unclaim),
+        4 => prop_oneof![Just(IMAGE), Just(OTHER_IMAGE)].prop_map(Op::Order),
+        1 => Just(Op::Unorder),
+        3 => prop_oneof![Just(None), Just(Some(true)), Just(Some(false))].prop_map(Op::Online),
+        2 => Just(Op::Reboot),
+        1 => Just(Op::Inspect),
+        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Detach)].prop_map(Op::Road),
+        1 => proptest::bool::ANY.prop_map(Op::ReleaseAnyway),
+        1 => proptest::bool::ANY.prop_map(Op::ProvisionAdopted),
+        3 => prop_oneof![
+            Just(Whereabouts::Alive),
+            Just(Whereabouts::Gone),
+            Just(Whereabouts::Leaving),
+            Just(Whereabouts::Unknown("forbidden".into())),
+        ]
+        .prop_map(Op::Consumer),
+    ]
+}
+
+fn trouble() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        2 => Just(Op::Crash),
+        2 => Just(Op::LoseStatus),
+        1 => Just(Op::LoseAnnotation),
+        1 => Just(Op::OldAnnotation),
+        1 => Just(Op::GarbleAnnotation),
+        1 => Just(Op::LoseBoth),
+        3 => failing().prop_map(Op::Blind),
+        3 => failing().prop_map(Op::Refuse),
+        2 => (0..30_i64).prop_map(Op::Lie),
+        1 => (0..120_i64).prop_map(Op::Slow),
+        2 => (0..5_u32).prop_map(Op::Ignore),
+        1 => proptest::bool::ANY.prop_map(Op::Stick),
+        1 => proptest::bool::ANY.prop_map(Op::Deafen),
+        1 => proptest::bool::ANY.prop_map(Op::Continuous),
+        1 => proptest::bool::ANY.prop_map(Op::SilentBoot),
+        1 => proptest::bool::ANY.prop_map(Op::SilentProgress),
+        2 => proptest::bool::ANY.prop_map(Op::Press),
+        1 => proptest::bool::ANY.prop_map(Op::Brake),
+        1 => Just(Op::NewInputs),
+        1 => proptest::bool::ANY.prop_map(Op::Rival),
+        1 => proptest::bool::ANY.prop_map(Op::Readdress),
+        1 => proptest::bool::ANY.prop_map(Op::Swap),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let length = prop_oneof![3 => 1..5_i64, 3 => 5..120_i64, 1 => 120..4000_i64];
+    let run =
+        (length, proptest::option::of((0..8_u32, mishap()))).prop_map(|(seconds, mishap)| Op::Run { seconds, mishap });
+    prop_oneof![
+        5 => run,
+        1 => (1..3600_i64).prop_map(Op::Pass),
+        4 => wish(),
+        3 => trouble(),
+    ]
+}
+
+/// How a history begins.
+#[derive(Debug, Clone, Copy)]
+enum Start {
+    Unknown,
+    UnknownAndRunning,
+    CreatedInUse,
+    Available,
+    Provisioning,
+    Provisioned,
+}
+
+fn start() -> impl Strategy<Value = Start> {
+    prop_oneof![
+        Just(Start::Unknown),
+        Just(Start::UnknownAndRunning),
+        Just(Start::CreatedInUse),
+        Just(Start::Available),
+        Just(Start::Provisioning),
+        Just(Start::Provisioned),
+    ]
+}
+
+impl Start {
+    fn world(self) -> World {
+        match self {
+            Self::Unknown => World::new(Goal::default(), Server::off()),
+            Self::UnknownAndRunning => World::new(Goal::default(), Server::running()),
+            Self::CreatedInUse => World::new(ordered("a", IMAGE), Server::running()),
+            Self::Available => World::available(),
+            Self::Provisioning => World::with(ordered("a", IMAGE)),
+            Self::Provisioned => World::provisioned(),
+        }
+    }
+}
+
+/// How a history ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// Nobody claims the host.
+    Free,
+    /// Somebody new does, with an order.
+    NewClaim,
+    /// Whoever has claimed it keeps it.
+    Keep,
+    /// The reference vanished, but the consumer lives.
+    Torn,
+    Park,
+    Detach,
+    Delete,
+}
+
+fn end() -> impl Strategy<Value = End> {
+    prop_oneof![
+        Just(End::Free),
+        Just(End::NewClaim),
+        Just(End::Keep),
+        Just(End::Torn),
+        Just(End::Park),
+        Just(End::Detach),
+        Just(End::Delete),
+    ]
+}
+
+impl World {
+    fn apply(&mut self, op: &Op) {
+        let goal = &mut self.goal;
+        let temper = &mut self.server.temper;
+        match op {
+            Op::Run { seconds, mishap } => self.run_with(*seconds, *mishap),
+            Op::Pass(seconds) => self.pass(*seconds),
+            Op::Claim(id) => {
+                goal.claim = Some(claim(id));
+                self.align_order();
+            }
+            Op::Unclaim => {
+                goal.claim = None;
+                goal.order = None;
+            }
+            Op::Order(url) => {
+                goal.order = goal.claim.as_ref().map(|claim| order(&claim.id, url));
+            }
+            Op::Unorder => goal.order = None,
+            Op::Online(online) => goal.online = *online,
+            Op::Reboot => goal.reboot = Some(format!("reboot-{}", self.steps)),
+            Op::Inspect => goal.inspect = Some(format!("inspect-{}", self.steps)),
+            Op::Road(road) => goal.road = *road,
+            Op::ReleaseAnyway(yes) => goal.release_anyway = *yes,
+            Op::ProvisionAdopted(yes) => goal.provision_adopted = *yes,
+            Op::Consumer(whereabouts) => self.consumer = whereabouts.clone(),
+            Op::Crash => self.crash(),
+            Op::LoseStatus => {
+                if self.is_anchored() {
+                    self.status = None;
+                }
+            }
+            Op::LoseAnnotation => {
+                if self.status.is_some() {
+                    self.annotation = None;
+                }
+            }
+            Op::OldAnnotation => {
+                if self.status.is_some() {
+                    self.annotation = self.anchors.first().cloned();
+                }
+            }
+            Op::GarbleAnnotation => {
+                if self.is_anchored() {
+                    self.annotation = Some("{\"v\":99}".into());
+                }
+            }
+            Op::LoseBoth => {
+                self.annotation = None;
+                self.status = None;
+                self.runs_for = goal.claim.as_ref().map(|claim| claim.id.clone());
+                self.may_release = goal.provision_adopted;
+            }
+            Op::Blind(kind) => temper.blind = *kind,
+            Op::Refuse(kind) => temper.refuses = *kind,
+            Op::Lie(seconds) => temper.lies = *seconds,
+            Op::Slow(seconds) => temper.slow = *seconds,
+            Op::Ignore(boots) => temper.ignores = *boots,
+            Op::Stick(yes) => temper.stuck = *yes,
+            Op::Deafen(yes) => temper.deaf = *yes,
+            Op::Continuous(yes) => temper.continuous = *yes,
+            Op::SilentBoot(yes) => temper.silent_boot = *yes,
+            Op::SilentProgress(yes) => temper.silent_progress = *yes,
+            Op::Press(on) => self.press(*on),
+            Op::Brake(yes) => self.braked = *yes,
+            Op::Rival(yes) => self.rival = yes.then(|| "default/first".into()),
+            Op::Readdress(yes) => self.target = if *yes { "elsewhere" } else { "bmc" }.into(),
+            Op::Swap(yes) => self.server.uuid = Some(if *yes { "u-2" } else { "u-1" }.into()),
+            Op::NewInputs => self.inputs = format!("inputs-{}", self.steps),
+        }
+    }
+
+    /// An order belongs to its claim.
+    fn align_order(&mut self) {
+        let Some(claim) = &self.goal.claim else { return };
+        let crate::host::Recipe::Iso { url } = match &self.goal.order {
+            Some(old) => old.recipe.clone(),
+            None => return,
+        };
+        self.goal.order = Some(order(&claim.id, &url));
+    }
+
+    /// Whether the annotation says at least what the status says: one of the two may be lost then.
+    fn is_anchored(&self) -> bool {
+        let (Ok(Some(anchor)), Some(record)) = (self.remembered().anchor, self.remembered().record) else {
+            return false;
+        };
+        anchor.seq >= record.anchor.seq
+    }
+
+    fn conclude(&mut self, end: End) {
+        self.heal();
+        // Until nobody relies on an old look.
+        self.pass(60);
+        self.goal.road = Road::Manage;
+        let free = |goal: &Goal| Goal { claim: None, order: None, ..goal.clone() };
+        match end {
+            End::Free => {
+                self.goal = free(&self.goal);
+                self.consumer = Whereabouts::Gone;
+                self.run_until(30 * 3600, |world| world.is_free());
+            }
+            End::NewClaim => {
+                // A claim on a host of which nothing at all is known would be an adoption.
+                self.goal = free(&self.goal);
+                self.consumer = Whereabouts::Gone;
+                self.run_to(Phase::Available);
+                self.goal = Goal {
+                    order: Some(order("new", IMAGE)),
+                    claim: Some(claim("new")),
+                    reboot: None,
+                    ..self.goal.clone()
+                };
+                self.run_until(30 * 3600, |world| world.has_claim("new"));
+                let runs = if self.goal.online == Some(false) { Runs::Nothing } else { Runs::Image(IMAGE.into()) };
+                self.run_until(3600, |world| world.server.runs == runs);
+            }
+            End::Keep => {
+                if self.goal.claim.is_none() {
+                    self.goal.claim = Some(claim("a"));
+                }
+                self.consumer = Whereabouts::Gone;
+                self.goal.provision_adopted = false;
+                let id = self.goal.claim.as_ref().unwrap().id.clone();
+                self.goal.order = Some(order(&id, IMAGE));
+                self.run_to(Phase::Provisioned);
+            }
+            End::Torn => {
+                self.goal = Goal { release_anyway: false, ..free(&self.goal) };
+                self.consumer = Whereabouts::Alive;
+                self.run_until(30 * 3600, |world| {
+                    let Some(record) = world.remembered().record else { return false };
+                    let torn = |fault: &crate::host::Fault| fault.failure.kind == Kind::ConsumerMismatch;
+                    record.fault.as_ref().is_some_and(torn) || world.is_free()
+                });
+            }
+            End::Park => {
+                self.goal.road = Road::Park;
+                self.run_to(Phase::Parked);
+            }
+            End::Detach => {
+                self.goal.road = Road::Detach;
+                self.run_to(Phase::Detached);
+            }
+            End::Delete => {
+                self.goal = Goal { road: Road::Delete(Farewell::Tidy), ..free(&self.goal) };
+                self.consumer = Whereabouts::Gone;
+                // A farewell does not wait for the end of a hold on refused credentials.
+                self.inputs = "corrected".into();
+                let tidies = self
+                    .remembered()
+                    .record
+                    .is_some_and(|record| record.anchor.milestone != Milestone::None && !record.anchor.adopted);
+                self.run(30 * 3600);
+                assert!(self.finished, "never finished: {:#?}", self.last);
+                assert!(!tidies || self.server.is_tidy(), "left untidy: {:#?} {:#?}", self.last, self.server);
+            }
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        let Some(record) = self.remembered().record else { return false };
+        let power = self.goal.online.is_none_or(|online| online == self.server.on);
+        record.phase == Phase::Available && power && record.fault.is_none() && record.doing.is_none()
+    }
+
+    fn has_claim(&self, id: &str) -> bool {
+        self.phase() == Phase::Provisioned && self.anchor().claim.is_some_and(|claim| claim.id == id)
+    }
+}
+
+/// Enough for every commit; set `PROPTEST_CASES` for a long night.
+fn config() -> Config {
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { 300 };
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn no_history_hurts_a_node_and_every_goal_is_reached(
+        start in start(),
+        ops in proptest::collection::vec(op(), 1..40),
+        end in end(),
+    ) {
+        let mut world = start.world();
+        for op in &ops {
+            world.apply(op);
+        }
+        world.conclude(end);
+    }
+}

@@ -1,0 +1,43 @@
+//! Tests of the step: tables of single rules, whole lives in a model world, and random histories.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Claim, Consumer, Goal, Order, Recipe};
+
+mod server;
+mod world;
+
+mod history;
+
+const IMAGE: &str = "https://images.example/node.iso";
+const OTHER_IMAGE: &str = "https://images.example/other.iso";
+
+fn start_of_time() -> Timestamp {
+    Timestamp::from_second(1_800_000_000).unwrap()
+}
+
+fn secs(secs: i64) -> SignedDuration {
+    SignedDuration::from_secs(secs)
+}
+
+fn claim(id: &str) -> Claim {
+    let consumer = Consumer {
+        api_version: "infrastructure.cluster.x-k8s.io/v1beta1".into(),
+        kind: "Beskar7Machine".into(),
+        namespace: "default".into(),
+        name: format!("machine-{id}"),
+    };
+    Claim { id: id.into(), consumer }
+}
+
+fn order(claim: &str, url: &str) -> Order {
+    Order { deployment: format!("{claim} {url}"), recipe: Recipe::Iso { url: url.into() } }
+}
+
+fn claimed(id: &str) -> Goal {
+    Goal { claim: Some(claim(id)), ..Goal::default() }
+}
+
+fn ordered(id: &str, url: &str) -> Goal {
+    Goal { order: Some(order(id, url)), ..claimed(id) }
+}

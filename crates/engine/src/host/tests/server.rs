@@ -1,0 +1,251 @@
+//! A pretend server with its BMC, as good or as bad as a test wants it.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    failure::{Failure, Kind},
+    hardware::Hardware,
+    host::Act,
+    server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Scope, Seen},
+};
+
+/// What the server runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Runs {
+    Nothing,
+    Disk,
+    Image(String),
+}
+
+/// How the BMC behaves.
+#[derive(Debug, Clone)]
+pub(super) struct Temper {
+    /// Every look fails like this.
+    pub(super) blind: Option<Kind>,
+    /// Every act fails like this.
+    pub(super) refuses: Option<Kind>,
+    /// Acts of this name fail with `Unsupported`.
+    pub(super) lacks: Option<&'static str>,
+    /// Reports the former power state for this long.
+    pub(super) lies: i64,
+    /// A power change takes this long.
+    pub(super) slow: i64,
+    /// The self test takes this long.
+    pub(super) post: i64,
+    /// This many boots do not heed the override.
+    pub(super) ignores: u32,
+    /// Takes power orders and does nothing.
+    pub(super) stuck: bool,
+    /// Shows "once" as "continuous", and keeps it.
+    pub(super) continuous: bool,
+    /// Shows no boot override at all.
+    pub(super) silent_boot: bool,
+    /// Does not tell how far a boot has come.
+    pub(super) silent_progress: bool,
+    /// The operating system does not listen when asked to shut down.
+    pub(super) deaf: bool,
+    /// Takes images and shows none.
+    pub(super) hides_media: bool,
+}
+
+impl Temper {
+    pub(super) fn good() -> Self {
+        Self {
+            blind: None,
+            refuses: None,
+            lacks: None,
+            lies: 0,
+            slow: 2,
+            post: 30,
+            ignores: 0,
+            stuck: false,
+            continuous: false,
+            silent_boot: false,
+            silent_progress: false,
+            deaf: false,
+            hides_media: false,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Server {
+    pub(super) temper: Temper,
+    pub(super) on: bool,
+    pub(super) runs: Runs,
+    pub(super) media: Option<String>,
+    pub(super) boot: BootOverride,
+    pub(super) uuid: Option<String>,
+    pub(super) certificate: Option<String>,
+    /// How often it was started.
+    pub(super) starts: u32,
+    changing: Option<(Timestamp, bool)>,
+    /// Whether it shows that it is on its way.
+    tells: bool,
+    restarting: bool,
+    posting: Option<Timestamp>,
+    lie: Option<(Timestamp, PowerState)>,
+}
+
+pub(super) fn no_override() -> BootOverride {
+    BootOverride { target: BootTarget::None, persistence: Persistence::Disabled, mode: None, http_uri: None }
+}
+
+fn after(at: Timestamp, secs: i64) -> Timestamp {
+    at + SignedDuration::from_secs(secs)
+}
+
+impl Server {
+    pub(super) fn off() -> Self {
+        Self {
+            temper: Temper::good(),
+            on: false,
+            runs: Runs::Nothing,
+            media: None,
+            boot: no_override(),
+            uuid: Some("u-1".into()),
+            certificate: Some("c-1".into()),
+            starts: 0,
+            changing: None,
+            tells: false,
+            restarting: false,
+            posting: None,
+            lie: None,
+        }
+    }
+
+    pub(super) fn running() -> Self {
+        Self { on: true, runs: Runs::Disk, ..Self::off() }
+    }
+
+    /// Lets time pass up to `now`.
+    pub(super) fn tick(&mut self, now: Timestamp) {
+        if let Some((at, on)) = self.changing.filter(|(at, _)| *at <= now) {
+            self.changing = None;
+            self.lie = Some((after(at, self.temper.lies), if self.on { PowerState::On } else { PowerState::Off }));
+            self.turn(on, at);
+            if self.restarting {
+                self.restarting = false;
+                self.lie = None;
+                self.turn(true, at);
+            }
+        }
+        if let Some(at) = self.posting.filter(|at| *at <= now && self.on) {
+            self.posting = None;
+            self.start_system(at);
+        }
+    }
+
+    fn turn(&mut self, on: bool, at: Timestamp) {
+        self.on = on;
+        self.runs = Runs::Nothing;
+        self.posting = on.then(|| after(at, self.temper.post));
+        self.starts += u32::from(on);
+    }
+
+    fn start_system(&mut self, _at: Timestamp) {
+        let armed = !self.boot.is_clear() && self.boot.target == BootTarget::Cd;
+        if armed && self.temper.ignores > 0 {
+            self.temper.ignores -= 1;
+            self.runs = Runs::Disk;
+            return;
+        }
+        self.runs = match &self.media {
+            Some(image) if armed => Runs::Image(image.clone()),
+            _ => Runs::Disk,
+        };
+        if self.boot.persistence == Persistence::Once {
+            self.boot = no_override();
+        }
+    }
+
+    /// Somebody at the console.
+    pub(super) fn press(&mut self, on: bool, now: Timestamp) {
+        self.tick(now);
+        if self.on != on {
+            self.changing = None;
+            self.turn(on, now);
+        }
+    }
+
+    pub(super) fn perform(&mut self, act: &Act, now: Timestamp) -> Result<(), Failure> {
+        self.tick(now);
+        if let Some(kind) = self.temper.refuses.or(self.temper.blind) {
+            return Err(Failure::new(kind, "the act failed"));
+        }
+        if self.temper.lacks == Some(act.name()) {
+            return Err(Failure::new(Kind::Unsupported, "no such function"));
+        }
+        match act {
+            Act::PowerOn if !self.on => self.change(true, now, self.temper.slow),
+            Act::PowerOff if self.on || self.changing.is_some() => self.change(false, now, self.temper.slow),
+            Act::ShutDown if self.on && !self.temper.deaf && self.posting.is_none() => self.change(false, now, 20),
+            Act::Restart if self.on => {
+                self.change(false, now, self.temper.slow);
+                self.restarting = !self.temper.stuck;
+            }
+            Act::PowerOn | Act::PowerOff | Act::ShutDown | Act::Restart => {}
+            Act::InsertMedia { url } => self.media = (!self.temper.hides_media).then(|| url.clone()),
+            Act::EjectMedia => self.media = None,
+            Act::SetBoot(wish) => {
+                self.boot = wish.clone();
+                if self.temper.continuous {
+                    self.boot.persistence = Persistence::Continuous;
+                }
+            }
+            Act::ClearBoot => self.boot = no_override(),
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, on: bool, now: Timestamp, secs: i64) {
+        if !self.temper.stuck {
+            self.restarting = false;
+            self.tells = secs > 25;
+            self.changing = Some((after(now, secs), on));
+            self.tick(now);
+        }
+    }
+
+    pub(super) fn look(&mut self, scope: Scope, now: Timestamp) -> Result<Seen, Failure> {
+        self.tick(now);
+        if let Some(kind) = self.temper.blind {
+            return Err(Failure::new(kind, "the look failed"));
+        }
+        let truth = match (self.on, self.changing) {
+            // Who takes long says so.
+            (_, Some((_, on))) if self.tells => {
+                if on {
+                    PowerState::PoweringOn
+                } else {
+                    PowerState::PoweringOff
+                }
+            }
+            (true, _) => PowerState::On,
+            (false, _) => PowerState::Off,
+        };
+        let power = self.lie.filter(|(until, _)| now < *until).map_or(truth, |(_, lie)| lie);
+        let progress = match (&self.runs, self.posting) {
+            _ if self.temper.silent_progress => BootProgress::Untold,
+            (Runs::Disk | Runs::Image(_), _) => BootProgress::OsStarted,
+            (Runs::Nothing, Some(_)) => BootProgress::InPost,
+            (Runs::Nothing, None) => BootProgress::NotStarted,
+        };
+        let drive = Media { slot: "Cd".into(), image: self.media.clone(), inserted: self.media.is_some() };
+        Ok(Seen {
+            power,
+            boot: (!self.temper.silent_boot).then(|| self.boot.clone()),
+            progress,
+            media: (scope >= Scope::Boot).then(|| vec![drive]),
+            hardware: (scope >= Scope::Inventory).then(|| Box::new(Hardware::default())),
+            uuid: self.uuid.clone(),
+            certificate: self.certificate.clone(),
+            ..Seen::default()
+        })
+    }
+
+    /// Off, without media and override.
+    pub(super) fn is_tidy(&self) -> bool {
+        !self.on && self.changing.is_none_or(|(_, on)| !on) && self.media.is_none() && self.boot.is_clear()
+    }
+}

@@ -1,0 +1,491 @@
+//! A model of everything around the step: the API server, the loop, the hands, and what can befall them. It checks, at
+//! every step and every act, what must hold at every step and every act.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::{
+    secs,
+    server::{Runs, Server, Temper},
+    start_of_time,
+};
+use crate::{
+    host::{
+        Act, Anchor, BmcSight, Deed, Farewell, Goal, Held, Milestone, Outcome, Phase, Record, Remembered, Road, Sight,
+        Step, Whereabouts, step,
+    },
+    server::{PowerState, Scope},
+};
+
+/// What befalls one reconcile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mishap {
+    Nothing,
+    /// The API server does not take the anchor.
+    AnchorConflict,
+    /// The process dies with the anchor stored and the status not.
+    CrashBeforeStatus,
+    /// The API server does not take the status.
+    StatusConflict,
+    /// The process dies with the status stored and this many acts performed.
+    CrashAfterActs(usize),
+    /// The process dies before it has looked at what came of the acts.
+    CrashBeforeLook,
+    /// A look that began before the acts comes in after they were decided.
+    LateSight,
+}
+
+pub(super) struct World {
+    pub(super) now: Timestamp,
+    pub(super) goal: Goal,
+    pub(super) server: Server,
+    /// The anchor, as stored.
+    pub(super) annotation: Option<String>,
+    /// The record, as stored.
+    pub(super) status: Option<String>,
+    pub(super) inputs: String,
+    pub(super) target: String,
+    pub(super) consumer: Whereabouts,
+    pub(super) rival: Option<String>,
+    pub(super) braked: bool,
+    pub(super) finished: bool,
+    pub(super) sight: Option<BmcSight>,
+    pub(super) outcome: Option<Outcome>,
+    /// Every act that was performed, also in vain.
+    pub(super) log: Vec<Act>,
+    /// How often something was stored.
+    pub(super) writes: u32,
+    pub(super) steps: u32,
+    pub(super) last: Option<Step>,
+    pub(super) events: Vec<&'static str>,
+    pub(super) anchors: Vec<String>,
+    /// The claim whose system runs and must not be hurt.
+    pub(super) runs_for: Option<String>,
+    /// Whether the end of that claim was ever certain.
+    pub(super) may_release: bool,
+    /// When somebody pressed the power button.
+    pub(super) pressed: Option<Timestamp>,
+    restarted: BTreeSet<String>,
+}
+
+impl World {
+    pub(super) fn new(goal: Goal, server: Server) -> Self {
+        Self {
+            now: start_of_time(),
+            goal,
+            server,
+            annotation: None,
+            status: None,
+            inputs: "inputs".into(),
+            target: "bmc".into(),
+            consumer: Whereabouts::Gone,
+            rival: None,
+            braked: false,
+            finished: false,
+            sight: None,
+            outcome: None,
+            log: Vec::new(),
+            writes: 0,
+            steps: 0,
+            last: None,
+            events: Vec::new(),
+            anchors: Vec::new(),
+            runs_for: None,
+            may_release: false,
+            pressed: None,
+            restarted: BTreeSet::new(),
+        }
+    }
+
+    /// A host in peace: unclaimed, inspected, off.
+    pub(super) fn available() -> Self {
+        let mut world = Self::new(Goal::default(), Server::off());
+        world.run_to(Phase::Available);
+        world
+    }
+
+    /// The same, and then claimed.
+    pub(super) fn with(goal: Goal) -> Self {
+        let mut world = Self::available();
+        world.goal = goal;
+        world
+    }
+
+    /// A host that runs what it was ordered to run.
+    pub(super) fn provisioned() -> Self {
+        let mut world = Self::with(super::ordered("a", super::IMAGE));
+        world.run_to(Phase::Provisioned);
+        world.run(60);
+        assert_eq!(world.server.runs, Runs::Image(super::IMAGE.into()));
+        world.consumer = Whereabouts::Alive;
+        world.log.clear();
+        world.events.clear();
+        world
+    }
+
+    pub(super) fn record(&self) -> Record {
+        serde_json::from_str(self.status.as_ref().unwrap()).unwrap()
+    }
+
+    pub(super) fn anchor(&self) -> Anchor {
+        Anchor::parse(self.annotation.as_ref().unwrap()).unwrap()
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.record().phase
+    }
+
+    pub(super) fn remembered(&self) -> Remembered {
+        Remembered {
+            anchor: self.annotation.as_deref().map(Anchor::parse).transpose(),
+            record: self.status.as_deref().map(|text| serde_json::from_str(text).unwrap()),
+        }
+    }
+
+    pub(super) fn sight_now(&self) -> Sight {
+        Sight {
+            now: self.now,
+            inputs: self.inputs.clone(),
+            target: self.target.clone(),
+            bmc: self.sight.clone(),
+            consumer: Whereabouts::NotLookedUp,
+            rival: self.rival.clone(),
+            granted: Vec::new(),
+            held: None,
+            spread: 0,
+        }
+    }
+
+    /// Steps as the loop does: questions are answered, nothing is stored yet.
+    pub(super) fn decide(&mut self) -> Step {
+        let remembered = self.remembered();
+        let mut sight = self.sight_now();
+        let mut next = step(&self.goal, remembered.clone(), &sight);
+        for _ in 0..6 {
+            if next.inquire && sight.consumer == Whereabouts::NotLookedUp {
+                sight.consumer = self.consumer.clone();
+            } else if let Some(ask) = next.ask.filter(|_| sight.held.is_none()) {
+                if self.braked {
+                    sight.held = Some(Held { message: "The fleet is frozen.".into(), until: self.now + secs(30) });
+                } else {
+                    sight.granted.push(ask);
+                }
+            } else {
+                break;
+            }
+            next = step(&self.goal, remembered.clone(), &sight);
+        }
+        self.steps += 1;
+        self.note_certainties();
+        self.check_step(&remembered, &sight, &next);
+        next
+    }
+
+    /// Keeps in mind what the step may rely on later.
+    fn note_certainties(&mut self) {
+        let Some(ours) = &self.runs_for else { return };
+        let named = self.goal.claim.as_ref().map(|claim| &claim.id);
+        let certain = self.goal.release_anyway || matches!(self.consumer, Whereabouts::Gone | Whereabouts::Leaving);
+        if named != Some(ours) && certain {
+            self.may_release = true;
+        }
+    }
+
+    fn check_step(&self, remembered: &Remembered, sight: &Sight, next: &Step) {
+        let record = &next.record;
+        if let Some(wait) = &record.wait {
+            assert!(wait.deadline > wait.since, "a wait without a deadline: {wait:?}");
+        }
+        let resting = record.phase == Phase::Detached;
+        let moves = !next.acts.is_empty() || next.look.is_some() || next.again.is_some();
+        assert!(moves || resting || next.finished, "stuck: {next:?}");
+        if let Some(again) = next.again {
+            assert!(again > sight.now && again <= sight.now + secs(25 * 3600), "again at {again}, now {}", sight.now);
+        }
+        assert!(record.timeline.len() <= Record::TIMELINE_LIMIT);
+        let text = record.anchor.to_json();
+        assert!(text.len() <= 4096, "the anchor grew to {} bytes", text.len());
+        assert_eq!(Anchor::parse(&text).unwrap(), record.anchor);
+        let again: Record = serde_json::from_str(&serde_json::to_string(record).unwrap()).unwrap();
+        assert_eq!(&again, record);
+
+        let before = remembered.record.as_ref();
+        if !next.acts.is_empty() {
+            let bmc = sight.bmc.as_ref().expect("acted without a sight");
+            assert!(bmc.after >= before.map_or(0, |before| before.acted), "acted on a sight older than the last act");
+            assert!(bmc.seen.is_ok() && bmc.inputs == sight.inputs, "acted on a failed look");
+            assert!(record.acted > bmc.after && record.acted > before.map_or(0, |before| before.acted));
+            assert!(next.look.is_some(), "acted without looking at what came of it");
+            assert!(record.wait.is_some(), "acted without waiting for what comes of it");
+            assert!(!matches!(self.goal.road, Road::Park | Road::Detach), "acted on a host that is parked or detached");
+            assert_eq!(record.target.as_ref(), Some(&sight.target), "acted on a server at another address");
+            let shown = bmc.seen.as_ref().ok().and_then(|seen| seen.uuid.as_ref());
+            assert_eq!(shown, record.anchor.uuid.as_ref().or(shown), "acted on another server");
+            assert_eq!(sight.rival, None, "acted on another host's server");
+        }
+        if next.finished {
+            assert!(matches!(self.goal.road, Road::Delete(_)), "finished without a deletion");
+            return;
+        }
+        let readable = remembered.anchor.as_ref().map(|_| Some(record.anchor.clone())).map_err(Clone::clone);
+        let once_more = step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()) }, sight);
+        assert_eq!(once_more.acts, [], "the same step twice acts twice");
+        // Whether another server may be accepted is looked into before a release, so that takes two steps.
+        let shown = sight.bmc.as_ref().and_then(|bmc| bmc.seen.as_ref().ok()?.uuid.clone());
+        if shown.is_none() || record.anchor.uuid.is_none() || shown == record.anchor.uuid {
+            assert_eq!(&once_more.record, record, "the same step twice changes the record");
+        }
+        self.check_retry(remembered, sight, next);
+    }
+
+    /// A deployment goes back only when the server was seen to have ignored its boot override, or with the claim.
+    fn check_retry(&self, remembered: &Remembered, sight: &Sight, next: &Step) {
+        let Some(before) = &remembered.record else { return };
+        let anchored = remembered.anchor.clone().ok().flatten().filter(|anchor| anchor.seq > before.anchor.seq);
+        let before = anchored.unwrap_or_else(|| before.anchor.clone());
+        let after = &next.record.anchor;
+        let id = |anchor: &Anchor| anchor.claim.as_ref().map(|claim| claim.id.clone());
+        if id(&before) != id(after) || before.adopted {
+            return;
+        }
+        assert!(
+            before.milestone != Milestone::Provisioned || after.milestone >= Milestone::Provisioned,
+            "a running node is provisioned again"
+        );
+        if before.milestone == Milestone::Written && after.milestone < Milestone::Written {
+            let seen = sight.bmc.as_ref().and_then(|bmc| bmc.seen.as_ref().ok()).expect("retried without looking");
+            assert_eq!(seen.power, PowerState::On);
+            assert!(seen.boot.as_ref().is_none_or(|boot| !boot.is_clear()), "retried although the override was used");
+        }
+    }
+
+    /// One turn of the loop, and of the hands if they are needed. Answers when to come back.
+    pub(super) fn reconcile(&mut self, mishap: Mishap) -> Timestamp {
+        let soon = self.now + secs(1);
+        if self.finished {
+            return soon;
+        }
+        let readable = self.remembered().anchor.is_ok();
+        let next = self.decide();
+        self.last = Some(next.clone());
+        self.events.extend(next.events.iter().map(|event| event.reason));
+        if next.finished {
+            self.finished = true;
+            return soon;
+        }
+        let text = next.record.anchor.to_json();
+        if readable && self.annotation.as_ref() != Some(&text) {
+            if mishap == Mishap::AnchorConflict {
+                return soon;
+            }
+            self.anchors.push(text.clone());
+            self.annotation = Some(text);
+            self.writes += 1;
+        }
+        if mishap == Mishap::CrashBeforeStatus {
+            self.crash();
+            return soon;
+        }
+        self.check_release(&next);
+        let text = serde_json::to_string(&next.record).unwrap();
+        if self.status.as_ref() != Some(&text) {
+            if mishap == Mishap::StatusConflict {
+                return soon;
+            }
+            self.status = Some(text);
+            self.writes += 1;
+        }
+        self.note_milestone(&next);
+        self.carry_out(&next, mishap, soon)
+    }
+
+    /// A release ends with the server off, without our media and without our override.
+    fn check_release(&self, next: &Step) {
+        let releasing = |record: &Record| record.anchor.milestone == Milestone::Releasing;
+        let before =
+            self.remembered().record.filter(releasing).filter(|before| before.target.as_ref() == Some(&self.target));
+        let unseen = self.pressed.is_some_and(|at| self.now.duration_since(at) < secs(60));
+        if before.is_some() && !releasing(&next.record) && !unseen {
+            assert!(self.server.is_tidy(), "released untidily: {:#?} {:#?}", next.record, self.server);
+        }
+    }
+
+    fn note_milestone(&mut self, next: &Step) {
+        let anchor = &next.record.anchor;
+        let id = anchor.claim.as_ref().map(|claim| claim.id.clone());
+        match anchor.milestone {
+            Milestone::Provisioned if self.runs_for != id => {
+                self.runs_for = id;
+                self.may_release = false;
+            }
+            Milestone::None | Milestone::Armed | Milestone::Written => self.runs_for = None,
+            Milestone::Provisioned | Milestone::Releasing => {}
+        }
+    }
+
+    fn carry_out(&mut self, next: &Step, mishap: Mishap, soon: Timestamp) -> Timestamp {
+        let Some(scope) = next.look else { return next.again.unwrap_or(soon + secs(3600)) };
+        if mishap == Mishap::LateSight && !next.acts.is_empty() {
+            self.look(scope, next.record.acted - 1);
+            assert_eq!(self.decide().acts, [], "acted on a sight older than the last act");
+        }
+        let mut result = Ok(());
+        for (index, act) in next.acts.iter().enumerate() {
+            if mishap == Mishap::CrashAfterActs(index) {
+                self.crash();
+                return soon;
+            }
+            self.check_act(act, next.record.acted);
+            self.log.push(act.clone());
+            self.pass(1);
+            result = self.server.perform(act, self.now);
+            if let (Ok(()), Some(id), true) = (&result, &self.goal.reboot, next.record.doing_is(Deed::Restart)) {
+                assert!(self.restarted.insert(id.clone()), "restarted twice for one request");
+            }
+            if result.is_err() {
+                break;
+            }
+        }
+        if !next.acts.is_empty() {
+            self.outcome = Some(Outcome { number: next.record.acted, result });
+        }
+        if mishap == Mishap::CrashBeforeLook {
+            self.crash();
+            return soon;
+        }
+        self.pass(1);
+        self.look(scope, next.record.acted);
+        self.now
+    }
+
+    /// No act without its stored reason.
+    fn check_act(&self, act: &Act, number: u64) {
+        let record = self.record();
+        let (anchor, goal) = (&record.anchor, &self.goal);
+        assert_eq!(record.acted, number, "acted under a number that is not stored");
+        let deed = record.doing.as_ref().expect("acted without a stored reason").what;
+        let stored = self.annotation.as_deref().map(Anchor::parse);
+        assert_eq!(stored, Some(Ok(anchor.clone())), "acted with an anchor that is not stored");
+        let releasing = anchor.milestone == Milestone::Releasing;
+        let armed = anchor.milestone == Milestone::Armed && record.phase == Phase::Preparing;
+        let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Farewell::Tidy);
+        let order = goal.order.as_ref().map(|order| &order.recipe);
+        let reason = match act {
+            Act::ShutDown => deed == Deed::ShutDown && goal.online == Some(false),
+            Act::Restart => deed == Deed::Restart && goal.reboot.is_some() && record.rebooted == goal.reboot,
+            Act::PowerOff => {
+                deed == Deed::PowerOff
+                    && (releasing || armed || goal.online == Some(false) || (farewell && anchor.powered_on))
+            }
+            Act::PowerOn => {
+                let wanted = goal.online == Some(true) || (goal.reboot.is_some() && record.rebooted == goal.reboot);
+                matches!(deed, Deed::PowerOn | Deed::Restart)
+                    && (anchor.milestone == Milestone::Written || (wanted && !releasing && !armed))
+            }
+            Act::InsertMedia { url } => {
+                let crate::host::Recipe::Iso { url: wanted } = order.expect("an image that nobody ordered");
+                deed == Deed::PrepareBoot && armed && url == wanted
+            }
+            Act::SetBoot(_) => deed == Deed::PrepareBoot && armed,
+            Act::EjectMedia => (deed == Deed::PrepareBoot && armed) || (deed == Deed::CleanUp && releasing),
+            Act::ClearBoot => deed == Deed::CleanUp && releasing,
+        };
+        assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");
+        if self.runs_for.is_some() && !self.may_release {
+            let asked = match act {
+                Act::ShutDown | Act::PowerOff => goal.online == Some(false),
+                Act::Restart => goal.reboot.is_some(),
+                Act::PowerOn => true,
+                _ => false,
+            };
+            assert!(asked, "{act:?} hurts a running node: {record:#?}");
+        }
+    }
+
+    fn look(&mut self, scope: Scope, after: u64) {
+        let seen = self.server.look(scope, self.now);
+        let (act, inputs) = (self.outcome.clone(), self.inputs.clone());
+        self.sight = Some(BmcSight { at: self.now, after, inputs, act, seen });
+    }
+
+    pub(super) fn crash(&mut self) {
+        self.sight = None;
+        self.outcome = None;
+    }
+
+    /// Somebody at the console.
+    pub(super) fn press(&mut self, on: bool) {
+        self.server.press(on, self.now);
+        self.pressed = Some(self.now);
+    }
+
+    pub(super) fn pass(&mut self, seconds: i64) {
+        self.now += secs(seconds);
+        self.server.tick(self.now);
+    }
+
+    /// Runs the loop for that long.
+    pub(super) fn run(&mut self, seconds: i64) {
+        self.run_with(seconds, None);
+    }
+
+    /// Runs the loop, with a mishap in one of its turns.
+    pub(super) fn run_with(&mut self, seconds: i64, mishap: Option<(u32, Mishap)>) {
+        let end = self.now + secs(seconds);
+        let mut turn = 0;
+        while !self.finished {
+            let mishap = mishap.filter(|(when, _)| *when == turn).map_or(Mishap::Nothing, |(_, mishap)| mishap);
+            let next = self.reconcile(mishap);
+            turn += 1;
+            assert!(turn < 60 + seconds.unsigned_abs() as u32 * 3, "a busy loop: {:#?}", self.last);
+            if next > end {
+                break;
+            }
+            self.now = self.now.max(next);
+            self.server.tick(self.now);
+        }
+        self.now = self.now.max(end);
+        self.server.tick(self.now);
+    }
+
+    /// Runs the loop until that holds, for so many seconds at most.
+    pub(super) fn run_until(&mut self, seconds: i64, done: impl Fn(&Self) -> bool) {
+        let end = self.now + secs(seconds);
+        while !done(self) {
+            assert!(self.now < end && !self.finished, "never came: {:#?} {:#?}", self.last, self.server);
+            let next = self.reconcile(Mishap::Nothing);
+            self.now = self.now.max(next);
+            self.server.tick(self.now);
+        }
+    }
+
+    pub(super) fn run_to(&mut self, phase: Phase) {
+        self.run_until(24 * 3600, |world| world.status.is_some() && world.phase() == phase);
+    }
+
+    /// Everything around the engine is well again.
+    pub(super) fn heal(&mut self) {
+        let lies = self.server.temper.lies;
+        self.server.temper = Temper { lies, ..Temper::good() };
+        self.braked = false;
+        self.rival = None;
+        if self.remembered().anchor.is_err() {
+            self.annotation = self.anchors.last().cloned();
+        }
+        let Remembered { anchor, record } = self.remembered();
+        let anchor = record.as_ref().map(|record| record.anchor.clone()).or(anchor.ok().flatten());
+        if let Some(target) = record.and_then(|record| record.target) {
+            self.target = target;
+        }
+        if let Some(uuid) = anchor.and_then(|anchor| anchor.uuid) {
+            self.server.uuid = Some(uuid);
+        }
+    }
+}
+
+impl Record {
+    fn doing_is(&self, deed: Deed) -> bool {
+        self.doing.as_ref().is_some_and(|doing| doing.what == deed)
+    }
+}
