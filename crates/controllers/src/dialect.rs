@@ -43,7 +43,7 @@ pub trait HostDialect: Send + Sync + 'static {
     /// What was remembered in its status.
     fn record(host: &Self::Host) -> Option<Record>;
 
-    /// What tells the server from every other one, once it was inspected.
+    /// What tells the server from every other one ([`server_identity`]), once it was inspected.
     fn server_identity(host: &Self::Host) -> Option<String>;
 
     /// The new status, or `None` when it says the same as the present one.
@@ -114,6 +114,15 @@ impl Connection {
         };
         std::iter::once(self.credentials.as_str()).chain(ca)
     }
+}
+
+/// What tells a server from every other one, whatever address its BMC is reached by.
+pub fn server_identity(uuid: Option<&str>, serial: Option<&str>) -> Option<String> {
+    // Boards whose maker forgot to set one all have the same.
+    let blank =
+        |text: &str| text.chars().filter(char::is_ascii_alphanumeric).all(|c| c == '0' || c.eq_ignore_ascii_case(&'f'));
+    let (uuid, serial) = (uuid?.to_ascii_lowercase(), serial?);
+    (!blank(&uuid) && !blank(serial)).then(|| format!("uuid {uuid}, serial {serial}"))
 }
 
 /// The anchor of an object, or why it cannot be read.

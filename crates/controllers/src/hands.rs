@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bmc::{Address, Bmc, Client, Endpoint, Manner, Observer, Options, RedfishSystem, SystemChoice, Transport, Trust};
-use engine::failure::Failure;
+use engine::failure::{Class, Failure};
 use engine::host::{Act, BmcSight, Outcome};
 use engine::server::Scope;
 use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,6 +25,10 @@ use crate::metrics::Metrics;
 
 /// How long sessions may take to be closed when we stop.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// For how long hosts behind one BMC take its refusal of their credentials as an answer to all of them. Shorter than the
+/// shortest hold of the engine, longer than their tries are apart: together they ask once.
+const REFUSAL_SHARED: SignedDuration = SignedDuration::from_mins(5);
 
 /// Makes the way to a BMC: sockets in production, a simulator in tests.
 pub type Dial = Arc<dyn Fn(&Address, &Trust) -> Result<Arc<dyn Transport>, bmc::Error> + Send + Sync>;
@@ -68,7 +73,13 @@ pub struct Hands {
 #[derive(Default)]
 struct Desks {
     hosts: HashMap<HostKey, Desk>,
-    lines: HashMap<String, Arc<Client>>,
+    lines: HashMap<String, OpenLine>,
+}
+
+/// A client, and since when it knows that its credentials are wrong.
+struct OpenLine {
+    client: Arc<Client>,
+    refused: Option<Timestamp>,
 }
 
 /// What is known and under way for one host.
@@ -127,11 +138,16 @@ impl Hands {
     /// Takes up a way to the host's BMC, in place of the one before.
     pub fn connect(&self, key: &HostKey, inputs: &str, line: Line) -> Result<(), Failure> {
         let mut desks = self.desks();
-        let client = match desks.lines.get(&line.key) {
-            Some(client) => client.clone(),
-            None => self.open(&line)?,
+        let now = self.clock.now();
+        let usable = |line: &&OpenLine| line.refused.is_none_or(|at| now.duration_since(at) < REFUSAL_SHARED);
+        let client = match desks.lines.get(&line.key).filter(usable) {
+            Some(line) => line.client.clone(),
+            None => {
+                let client = self.open(&line)?;
+                desks.lines.insert(line.key.clone(), OpenLine { client: client.clone(), refused: None });
+                client
+            }
         };
-        desks.lines.insert(line.key.clone(), client.clone());
         let desk = desks.hosts.entry(key.clone()).or_default();
         let line_before = std::mem::replace(&mut desk.line, line.key);
         inputs.clone_into(&mut desk.inputs);
@@ -190,10 +206,10 @@ impl Hands {
         if desks.hosts.values().any(|desk| desk.line == line) {
             return;
         }
-        if let Some(client) = desks.lines.remove(line) {
+        if let Some(line) = desks.lines.remove(line) {
             self.tasks.spawn(async move {
                 // A BMC that does not answer keeps its session until it runs out by itself.
-                tokio::time::timeout(FAREWELL, client.close()).await.ok();
+                tokio::time::timeout(FAREWELL, line.client.close()).await.ok();
             });
         }
     }
@@ -258,11 +274,20 @@ impl Hands {
         seen: Result<engine::server::Seen, Failure>,
     ) {
         let mut desks = self.desks();
-        let Some(desk) = desks.hosts.get_mut(key) else { return };
+        let Desks { hosts, lines } = &mut *desks;
+        let Some(desk) = hosts.get_mut(key) else { return };
         if cancel.is_cancelled() {
             return;
         }
         desk.running = None;
+        let is_refused = seen.as_ref().is_err_and(|failure| failure.kind.class() == Class::Auth);
+        if is_refused && inputs == desk.inputs {
+            // This client will not ask again; when the engine wants to, it takes another.
+            desk.bmc = None;
+            if let Some(line) = lines.get_mut(&desk.line) {
+                line.refused.get_or_insert(self.clock.now());
+            }
+        }
         if outcome.is_some() {
             desk.outcome = outcome;
         }
@@ -281,7 +306,7 @@ impl Hands {
         let lines: Vec<_> = {
             let mut desks = self.desks();
             desks.hosts.clear();
-            desks.lines.drain().map(|(_, client)| client).collect()
+            desks.lines.drain().map(|(_, line)| line.client).collect()
         };
         let closing = join_all(lines.iter().map(|client| client.close()));
         if tokio::time::timeout(FAREWELL, closing).await.is_err() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use engine::host::Milestone;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -15,19 +16,37 @@ pub struct Index(Mutex<Entries>);
 #[derive(Debug, Default)]
 struct Entries {
     hosts: HashMap<HostKey, Entry>,
-    /// Who names a server, the oldest first.
-    servers: HashMap<String, BTreeSet<(Timestamp, HostKey)>>,
+    /// Who names a server, in the order of their rights to it.
+    servers: HashMap<String, BTreeSet<(Rank, HostKey)>>,
     /// Who depends on a Secret of that namespace and name.
     secrets: HashMap<(String, String), HashSet<HostKey>>,
     /// Hosts not seen yet in a list that is under way.
     unseen: Option<HashSet<HostKey>>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
-    created: Timestamp,
-    servers: Vec<String>,
+    rank: Rank,
+    /// Address and system, if they make sense.
+    target: Option<String>,
+    /// What tells the server from every other one: as stored, and as last seen at that target.
+    known: Option<String>,
+    seen: Option<String>,
     secrets: Vec<String>,
+}
+
+/// Who has the better right to a server: whoever uses it, else the older object. An object that is pointed at a running
+/// server must not take it over because it happens to be old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    is_free: bool,
+    created: Timestamp,
+}
+
+impl Entry {
+    fn servers(&self) -> impl Iterator<Item = &String> {
+        [&self.target, &self.known, &self.seen].into_iter().flatten()
+    }
 }
 
 impl Index {
@@ -50,20 +69,40 @@ impl Index {
     /// An object was seen.
     pub fn put<D: HostDialect>(&self, host: &D::Host) {
         let key = HostKey::of(host);
+        let anchor = anchor(host);
+        // What cannot be read may well be in use.
+        let is_free = anchor.as_ref().is_ok_and(|anchor| {
+            anchor.as_ref().is_none_or(|anchor| anchor.claim.is_none() && anchor.milestone == Milestone::None)
+        });
         let mut entry = Entry {
-            created: host.creation_timestamp().map_or(Timestamp::MIN, |time| time.0),
-            servers: D::server_identity(host).into_iter().collect(),
+            rank: Rank { is_free, created: host.creation_timestamp().map_or(Timestamp::MIN, |time| time.0) },
+            target: None,
+            known: D::server_identity(host),
+            seen: None,
             secrets: Vec::new(),
         };
-        if let Ok(connection) = D::connection(host, anchor(host).ok().flatten().as_ref()) {
-            entry.servers.push(connection.target());
+        if let Ok(connection) = D::connection(host, anchor.ok().flatten().as_ref()) {
+            entry.target = Some(connection.target());
             entry.secrets = connection.secrets().map(str::to_owned).collect();
         }
         let mut entries = self.entries();
         if let Some(unseen) = &mut entries.unseen {
             unseen.remove(&key);
         }
+        if let Some(before) = entries.hosts.get(&key).filter(|before| before.target == entry.target) {
+            entry.seen.clone_from(&before.seen);
+        }
         entries.insert(key, entry);
+    }
+
+    /// The server behind a host was seen. Known before it is stored, so that of two hosts that find out at the same time
+    /// that they are one, only one goes on.
+    pub fn see(&self, key: &HostKey, identity: String) {
+        let mut entries = self.entries();
+        if let Some(entry) = entries.hosts.get(key) {
+            let entry = Entry { seen: Some(identity), ..entry.clone() };
+            entries.insert(key.clone(), entry);
+        }
     }
 
     /// An object is gone.
@@ -71,11 +110,11 @@ impl Index {
         self.entries().remove(key);
     }
 
-    /// The host that names the same server and was there first.
+    /// The host that names the same server and has the better right to it.
     pub fn rival(&self, key: &HostKey) -> Option<HostKey> {
         let entries = self.entries();
         let entry = entries.hosts.get(key)?;
-        let firsts = entry.servers.iter().filter_map(|server| entries.servers.get(server)?.first());
+        let firsts = entry.servers().filter_map(|server| entries.servers.get(server)?.first());
         firsts.map(|(_, first)| first).find(|first| *first != key).cloned()
     }
 
@@ -97,8 +136,8 @@ impl Entries {
             return;
         }
         self.remove(&key);
-        for server in &entry.servers {
-            self.servers.entry(server.clone()).or_default().insert((entry.created, key.clone()));
+        for server in entry.servers() {
+            self.servers.entry(server.clone()).or_default().insert((entry.rank, key.clone()));
         }
         for secret in &entry.secrets {
             self.secrets.entry((key.namespace.clone(), secret.clone())).or_default().insert(key.clone());
@@ -108,11 +147,11 @@ impl Entries {
 
     fn remove(&mut self, key: &HostKey) {
         let Some(entry) = self.hosts.remove(key) else { return };
-        for server in entry.servers {
-            if let Some(claimants) = self.servers.get_mut(&server) {
-                claimants.remove(&(entry.created, key.clone()));
+        for server in entry.servers() {
+            if let Some(claimants) = self.servers.get_mut(server) {
+                claimants.remove(&(entry.rank, key.clone()));
                 if claimants.is_empty() {
-                    self.servers.remove(&server);
+                    self.servers.remove(server);
                 }
             }
         }

@@ -32,14 +32,14 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// Nothing can listen there.
-    #[error("Cannot listen on {address} ({flag}): {source}.{}", advice(source))]
+    #[error("Cannot listen on {address} ({flag}): {why}.{}", advice(why))]
     Bind {
         /// Where.
         address: SocketAddr,
         /// Which flag said so.
         flag: &'static str,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
 }
 
@@ -137,7 +137,7 @@ async fn serve(
     router: Router,
     stop: CancellationToken,
 ) -> Result<Server, ProbeError> {
-    let bind = |source| ProbeError::Bind { address, flag, source };
+    let bind = |why| ProbeError::Bind { address, flag, why };
     let listener = TcpListener::bind(address).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
     info!(%address, "listening ({flag})");

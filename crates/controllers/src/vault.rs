@@ -87,13 +87,13 @@ impl Vault {
     pub async fn credentials(&self, namespace: &str, name: &str) -> Result<Credentials, Failure> {
         let data = self.read(namespace, name, "spec.redfishConnection.credentialsSecretRef").await?;
         let text = |key: &str| -> Result<String, Failure> {
-            let bytes = data
-                .get(key)
-                .filter(|bytes| !bytes.0.is_empty())
-                .ok_or_else(|| missing(namespace, name, key, "is missing or empty"))?;
-            let text = std::str::from_utf8(&bytes.0).map_err(|_| missing(namespace, name, key, "is not text"))?;
+            let bytes = data.get(key).map_or(&[][..], |bytes| &bytes.0);
+            let text = std::str::from_utf8(bytes).map_err(|_| missing(namespace, name, key, "is not text"))?;
             // An editor or `echo` leaves a line end that no password has.
-            Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+            match text.trim_end_matches(['\r', '\n']) {
+                "" => Err(missing(namespace, name, key, "is missing or empty")),
+                text => Ok(text.to_owned()),
+            }
         };
         Ok(Credentials::new(text("username")?, text("password")?))
     }

@@ -149,7 +149,7 @@ impl Fleet {
             None => None,
             Some(port) => {
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-                let bind = |source| ListenError::Bind { name: "the control".to_owned(), address, source };
+                let bind = |why| ListenError::Bind { name: "the control".to_owned(), address, why };
                 let listener = TcpListener::bind(address).await.map_err(bind)?;
                 let bound = listener.local_addr().map_err(bind)?;
                 let control = Control::new(endpoints.clone());

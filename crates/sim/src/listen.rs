@@ -27,14 +27,14 @@ use crate::cert::Certificate;
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The port is taken, or the process has no more file descriptors.
-    #[error("cannot listen on {address} for {name}: {source}{}", hint(source))]
+    #[error("cannot listen on {address} for {name}: {why}{}", hint(why))]
     Bind {
         /// For which BMC.
         name: String,
         /// Where.
         address: SocketAddr,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
     /// No certificate could be made.
     #[error("cannot make a certificate: {0}")]
@@ -80,7 +80,7 @@ impl Endpoint {
     ) -> Result<Self, ListenError> {
         let bound = TcpListener::bind(address).await.and_then(|l| Ok((l.local_addr()?, l)));
         let (address, listener) =
-            bound.map_err(|source| ListenError::Bind { name: bmc.name().to_owned(), address, source })?;
+            bound.map_err(|why| ListenError::Bind { name: bmc.name().to_owned(), address, why })?;
         let certificate =
             if tls { Some(Arc::new(RwLock::new(Certificate::self_signed(bmc.name(), address.ip())?))) } else { None };
         let endpoint = Self { bmc, address, certificate };

@@ -13,7 +13,7 @@ use engine::server;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::dialect::{Connection, HostDialect, TrustWish, View};
+use crate::dialect::{Connection, HostDialect, TrustWish, View, server_identity};
 use crate::vault::digest;
 
 /// PhysicalHosts.
@@ -71,13 +71,11 @@ impl HostDialect for PhysicalHosts {
     }
 
     fn server_identity(host: &PhysicalHost) -> Option<String> {
-        let hardware = host.status.as_ref()?.hardware_details.as_ref()?;
-        let (uuid, serial) = (hardware.uuid.as_deref()?, hardware.serial_number.as_deref()?);
-        // Boards whose maker forgot to set one all have the same.
-        let blank = |text: &str| {
-            text.chars().filter(char::is_ascii_alphanumeric).all(|c| c == '0' || c.eq_ignore_ascii_case(&'f'))
-        };
-        (!blank(uuid) && !blank(serial)).then(|| format!("uuid {uuid}, serial {serial}"))
+        let status = host.status.as_ref()?;
+        // The details outlive a change of the address; what they tell of is then another server.
+        let is_inspected = status.record.as_ref()?.get("inspected")?.as_bool()?;
+        let hardware = status.hardware_details.as_ref().filter(|_| is_inspected)?;
+        server_identity(hardware.uuid.as_deref(), hardware.serial_number.as_deref())
     }
 
     fn status(view: &View<'_, PhysicalHost>) -> Option<serde_json::Value> {
