@@ -130,7 +130,7 @@ pub enum Error {
         url: String,
     },
     /// Several systems.
-    #[error("{url} has several systems, choose one by its id or UUID: {offered}")]
+    #[error("{url} has several systems, choose one by its id or UUID (systemID): {offered}")]
     SystemAmbiguous {
         /// The BMC.
         url: String,

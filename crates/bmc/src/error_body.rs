@@ -82,8 +82,7 @@ impl Problem {
             let id = entry.text("/MessageId").or_else(|| entry.text("/MessageID")).unwrap_or_default();
             let mut about = entry.texts("/MessageArgs");
             about.extend(entry.texts("/RelatedProperties"));
-            let sentence = entry.text("/Message").unwrap_or_else(|| id.clone());
-            if !sentence.is_empty() && !told.contains(&sentence) {
+            if let Some(sentence) = entry.text("/Message").filter(|sentence| !told.contains(sentence)) {
                 told.push(sentence);
             }
             messages.push(Message { id, about });
@@ -94,10 +93,14 @@ impl Problem {
         {
             messages.push(Message { id: code, about: Vec::new() });
         }
-        if told.is_empty()
-            && let Some(message) = error.text("/message").or_else(|| error.text("/code"))
-        {
-            told.push(message);
+        // iLO gives ids only and a message that points to them; sushy gives a general id and the reason as the message.
+        let says_something =
+            |text: &String| !text.contains("ExtendedInfo") && !text.starts_with("A general error has occurred");
+        if told.is_empty() {
+            told.extend(error.text("/message").filter(says_something));
+        }
+        if told.is_empty() {
+            told.extend(messages.iter().map(|message| message.id.clone()).filter(|id| !id.is_empty()));
         }
         let sentence = if told.is_empty() { "no reason given".to_owned() } else { told.join(" ") };
         Self { messages, sentence: cut(&one_line(&sentence)) }
@@ -257,7 +260,11 @@ mod tests {
         assert_eq!(Problem::read(400, "text/plain", b"  Bad\nrequest ").sentence(), "Bad request");
         assert_eq!(Problem::read(405, "", b"").sentence(), "Method Not Allowed");
         assert_eq!(json(r#"{"error":{"code":"Base.1.0.GeneralError","message":"Boom"}}"#).sentence(), "Boom");
-        assert!(!json(r#"{"error":{"code":"Base.1.0.GeneralError","message":"Boom"}}"#).is_specific());
+        let both = json(
+            r#"{"error":{"code":"Base.1.0.GeneralError","message":"Boom","@Message.ExtendedInfo":[{"MessageId":"Base.1.0.GeneralError"}]}}"#,
+        );
+        assert_eq!(both.sentence(), "Boom");
+        assert!(!both.is_specific());
     }
 
     #[test]
