@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{Deed, Fault, Milestone, Origin, Phase, Road, step::Scene};
+use super::{
+    Deed, Fault, Milestone, Origin, Phase, Road,
+    step::{Answers, Scene},
+};
 use crate::{
     failure::{Failure, Kind},
     server::{PowerState, Scope, Seen},
@@ -135,14 +138,14 @@ impl Scene<'_> {
         }
         let unclaimed = self.record.anchor.claim.is_none() && self.record.anchor.milestone == Milestone::None;
         if unclaimed && self.goal.inspect.is_some() && self.goal.inspect != self.record.inspection {
-            self.replaced = true;
+            self.answers = Answers::Replacement;
             self.record.fault.take_if(|fault| fault.failure.kind == Kind::SystemChanged);
             return Ok(());
         }
         let message = format!(
             "The BMC now shows a server with UUID {shown}, but this host was registered with {known}. Nothing is done to it. Put the address right; if the board was replaced, ask for an inspection of the released host."
         );
-        self.wrong_server = true;
+        self.answers = Answers::Another;
         Err(Failure::new(Kind::SystemChanged, message))
     }
 

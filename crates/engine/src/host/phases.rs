@@ -7,7 +7,7 @@ use super::{
     observe::seen_uuid,
     pace,
     power::Manner,
-    step::{ADOPTED, Act, Scene},
+    step::{ADOPTED, Act, Answers, Scene},
 };
 use crate::{
     failure::{Class, Failure, Kind},
@@ -99,7 +99,7 @@ impl Scene<'_> {
 
     fn available(&mut self) {
         // A server that was replaced is met properly before anybody gets it.
-        if self.replaced && self.inspect_again() {
+        if self.answers == Answers::Replacement && self.inspect_again() {
             return;
         }
         if let Some(claim) = self.goal.claim.clone() {

@@ -119,6 +119,17 @@ pub fn step(goal: &Goal, remembered: Remembered, sight: &Sight) -> Step {
     scene.close()
 }
 
+/// Which server was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// The one that was registered, as far as we can tell.
+    Registered,
+    /// Another one.
+    Another,
+    /// Another one, and the owner wants it to be inspected.
+    Replacement,
+}
+
 /// A step in the making.
 pub(super) struct Scene<'a> {
     pub(super) goal: &'a Goal,
@@ -129,10 +140,7 @@ pub(super) struct Scene<'a> {
     /// The fault that the object itself caused, as of the last step: it is found anew or it is gone.
     pub(super) object_fault_before: Option<Fault>,
     pub(super) wait_before: Option<Wait>,
-    /// Another server answers than the one that was registered.
-    pub(super) wrong_server: bool,
-    /// Another server answers, and the owner wants it to be inspected.
-    pub(super) replaced: bool,
+    pub(super) answers: Answers,
     pub(super) acts: Vec<Act>,
     pub(super) look: Option<Scope>,
     pub(super) again: Option<Timestamp>,
@@ -192,8 +200,7 @@ impl<'a> Scene<'a> {
             unreadable,
             object_fault_before,
             wait_before,
-            wrong_server: false,
-            replaced: false,
+            answers: Answers::Registered,
             acts: Vec::new(),
             look: None,
             again: None,
@@ -296,7 +303,7 @@ impl<'a> Scene<'a> {
 
     /// The last good look since the last act, however long ago.
     pub(super) fn glance(&self) -> Option<&'a Seen> {
-        self.latest_sight().filter(|_| !self.wrong_server)?.seen.as_ref().ok()
+        self.latest_sight().filter(|_| self.answers != Answers::Another)?.seen.as_ref().ok()
     }
 
     /// A good look that may be acted on: since the last act and the last fault, and not long ago.

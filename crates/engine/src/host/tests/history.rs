@@ -302,7 +302,7 @@ impl World {
             End::Free => {
                 self.goal = free(&self.goal);
                 self.consumer = Whereabouts::Gone;
-                self.run_until(30 * 3600, |world| world.is_free());
+                self.run_until(30 * 3600, Self::is_free);
             }
             End::NewClaim => {
                 // A claim on a host of which nothing at all is known would be an adoption.

@@ -7,7 +7,18 @@ use super::{Claim, Consumer, Goal, Order, Recipe};
 mod server;
 mod world;
 
+mod aside;
+mod boot;
+mod delete;
+mod faults;
 mod history;
+mod identity;
+mod life;
+mod memory;
+mod power;
+mod release;
+mod rest;
+mod totality;
 
 const IMAGE: &str = "https://images.example/node.iso";
 const OTHER_IMAGE: &str = "https://images.example/other.iso";

@@ -19,6 +19,7 @@ pub(super) enum Runs {
 
 /// How the BMC behaves.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "vices come in any combination")]
 pub(super) struct Temper {
     /// Every look fails like this.
     pub(super) blind: Option<Kind>,

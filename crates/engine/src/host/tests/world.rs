@@ -11,9 +11,10 @@ use super::{
     start_of_time,
 };
 use crate::{
+    failure::Kind,
     host::{
-        Act, Anchor, BmcSight, Deed, Farewell, Goal, Held, Milestone, Outcome, Phase, Record, Remembered, Road, Sight,
-        Step, Whereabouts, step,
+        Act, Anchor, BmcSight, Deed, Farewell, Goal, Held, Milestone, NoteKind, Outcome, Phase, Record, Remembered,
+        Road, Sight, Step, Whereabouts, step,
     },
     server::{PowerState, Scope},
 };
@@ -43,7 +44,7 @@ pub(super) struct World {
     /// The anchor, as stored.
     pub(super) annotation: Option<String>,
     /// The record, as stored.
-    pub(super) status: Option<String>,
+    pub(super) status: Option<Record>,
     pub(super) inputs: String,
     pub(super) target: String,
     pub(super) consumer: Whereabouts,
@@ -57,6 +58,7 @@ pub(super) struct World {
     /// How often something was stored.
     pub(super) writes: u32,
     pub(super) steps: u32,
+    pub(super) looks: u32,
     pub(super) last: Option<Step>,
     pub(super) events: Vec<&'static str>,
     pub(super) anchors: Vec<String>,
@@ -88,6 +90,7 @@ impl World {
             log: Vec::new(),
             writes: 0,
             steps: 0,
+            looks: 0,
             last: None,
             events: Vec::new(),
             anchors: Vec::new(),
@@ -125,7 +128,7 @@ impl World {
     }
 
     pub(super) fn record(&self) -> Record {
-        serde_json::from_str(self.status.as_ref().unwrap()).unwrap()
+        self.status.clone().unwrap()
     }
 
     pub(super) fn anchor(&self) -> Anchor {
@@ -133,14 +136,29 @@ impl World {
     }
 
     pub(super) fn phase(&self) -> Phase {
-        self.record().phase
+        self.status.as_ref().unwrap().phase
+    }
+
+    /// Names of the acts that were performed.
+    pub(super) fn acts(&self) -> Vec<&'static str> {
+        self.log.iter().map(Act::name).collect()
+    }
+
+    pub(super) fn fault(&self) -> Option<Kind> {
+        self.status.as_ref()?.fault.as_ref().map(|fault| fault.failure.kind)
+    }
+
+    /// What is waited for.
+    pub(super) fn wait(&self) -> Option<String> {
+        self.status.as_ref()?.wait.as_ref().map(|wait| wait.reason.clone())
+    }
+
+    pub(super) fn notes(&self) -> Vec<NoteKind> {
+        self.last.iter().flat_map(|step| &step.notes).map(|note| note.kind).collect()
     }
 
     pub(super) fn remembered(&self) -> Remembered {
-        Remembered {
-            anchor: self.annotation.as_deref().map(Anchor::parse).transpose(),
-            record: self.status.as_deref().map(|text| serde_json::from_str(text).unwrap()),
-        }
+        Remembered { anchor: self.annotation.as_deref().map(Anchor::parse).transpose(), record: self.status.clone() }
     }
 
     pub(super) fn sight_now(&self) -> Sight {
@@ -204,11 +222,6 @@ impl World {
             assert!(again > sight.now && again <= sight.now + secs(25 * 3600), "again at {again}, now {}", sight.now);
         }
         assert!(record.timeline.len() <= Record::TIMELINE_LIMIT);
-        let text = record.anchor.to_json();
-        assert!(text.len() <= 4096, "the anchor grew to {} bytes", text.len());
-        assert_eq!(Anchor::parse(&text).unwrap(), record.anchor);
-        let again: Record = serde_json::from_str(&serde_json::to_string(record).unwrap()).unwrap();
-        assert_eq!(&again, record);
 
         let before = remembered.record.as_ref();
         if !next.acts.is_empty() {
@@ -236,28 +249,7 @@ impl World {
         if shown.is_none() || record.anchor.uuid.is_none() || shown == record.anchor.uuid {
             assert_eq!(&once_more.record, record, "the same step twice changes the record");
         }
-        self.check_retry(remembered, sight, next);
-    }
-
-    /// A deployment goes back only when the server was seen to have ignored its boot override, or with the claim.
-    fn check_retry(&self, remembered: &Remembered, sight: &Sight, next: &Step) {
-        let Some(before) = &remembered.record else { return };
-        let anchored = remembered.anchor.clone().ok().flatten().filter(|anchor| anchor.seq > before.anchor.seq);
-        let before = anchored.unwrap_or_else(|| before.anchor.clone());
-        let after = &next.record.anchor;
-        let id = |anchor: &Anchor| anchor.claim.as_ref().map(|claim| claim.id.clone());
-        if id(&before) != id(after) || before.adopted {
-            return;
-        }
-        assert!(
-            before.milestone != Milestone::Provisioned || after.milestone >= Milestone::Provisioned,
-            "a running node is provisioned again"
-        );
-        if before.milestone == Milestone::Written && after.milestone < Milestone::Written {
-            let seen = sight.bmc.as_ref().and_then(|bmc| bmc.seen.as_ref().ok()).expect("retried without looking");
-            assert_eq!(seen.power, PowerState::On);
-            assert!(seen.boot.as_ref().is_none_or(|boot| !boot.is_clear()), "retried although the override was used");
-        }
+        check_retry(remembered, sight, next);
     }
 
     /// One turn of the loop, and of the hands if they are needed. Answers when to come back.
@@ -279,6 +271,12 @@ impl World {
             if mishap == Mishap::AnchorConflict {
                 return soon;
             }
+            assert!(text.len() <= 4096, "the anchor grew to {} bytes", text.len());
+            assert_eq!(
+                Anchor::parse(&text).as_ref(),
+                Ok(&next.record.anchor),
+                "the anchor does not survive being stored"
+            );
             self.anchors.push(text.clone());
             self.annotation = Some(text);
             self.writes += 1;
@@ -288,12 +286,13 @@ impl World {
             return soon;
         }
         self.check_release(&next);
-        let text = serde_json::to_string(&next.record).unwrap();
-        if self.status.as_ref() != Some(&text) {
+        if self.status.as_ref() != Some(&next.record) {
             if mishap == Mishap::StatusConflict {
                 return soon;
             }
-            self.status = Some(text);
+            let text = serde_json::to_string(&next.record).unwrap();
+            self.status = serde_json::from_str(&text).unwrap();
+            assert_eq!(self.status.as_ref(), Some(&next.record), "the record does not survive being stored");
             self.writes += 1;
         }
         self.note_milestone(&next);
@@ -404,6 +403,7 @@ impl World {
     }
 
     fn look(&mut self, scope: Scope, after: u64) {
+        self.looks += 1;
         let seen = self.server.look(scope, self.now);
         let (act, inputs) = (self.outcome.clone(), self.inputs.clone());
         self.sight = Some(BmcSight { at: self.now, after, inputs, act, seen });
@@ -438,7 +438,7 @@ impl World {
             let mishap = mishap.filter(|(when, _)| *when == turn).map_or(Mishap::Nothing, |(_, mishap)| mishap);
             let next = self.reconcile(mishap);
             turn += 1;
-            assert!(turn < 60 + seconds.unsigned_abs() as u32 * 3, "a busy loop: {:#?}", self.last);
+            assert!(i64::from(turn) < 60 + seconds * 3, "a busy loop: {:#?}", self.last);
             if next > end {
                 break;
             }
@@ -487,5 +487,26 @@ impl World {
 impl Record {
     fn doing_is(&self, deed: Deed) -> bool {
         self.doing.as_ref().is_some_and(|doing| doing.what == deed)
+    }
+}
+
+/// A deployment goes back only when the server was seen to have ignored its boot override, or with the claim.
+fn check_retry(remembered: &Remembered, sight: &Sight, next: &Step) {
+    let Some(before) = &remembered.record else { return };
+    let anchored = remembered.anchor.clone().ok().flatten().filter(|anchor| anchor.seq > before.anchor.seq);
+    let before = anchored.unwrap_or_else(|| before.anchor.clone());
+    let after = &next.record.anchor;
+    let id = |anchor: &Anchor| anchor.claim.as_ref().map(|claim| claim.id.clone());
+    if id(&before) != id(after) || before.adopted {
+        return;
+    }
+    assert!(
+        before.milestone != Milestone::Provisioned || after.milestone >= Milestone::Provisioned,
+        "a running node is provisioned again"
+    );
+    if before.milestone == Milestone::Written && after.milestone < Milestone::Written {
+        let seen = sight.bmc.as_ref().and_then(|bmc| bmc.seen.as_ref().ok()).expect("retried without looking");
+        assert_eq!(seen.power, PowerState::On);
+        assert!(seen.boot.as_ref().is_none_or(|boot| !boot.is_clear()), "retried although the override was used");
     }
 }

@@ -1,0 +1,313 @@
+//! What is remembered, lost, brought back, unreadable; and hosts that came to us in use.
+
+use super::{
+    IMAGE, claim, claimed, ordered, secs,
+    server::{Runs, Server},
+    world::{Mishap, World},
+};
+use crate::{
+    failure::Kind,
+    host::{Anchor, AuthHold, Goal, Milestone, NoteKind, Phase, Whereabouts},
+    server::PowerState,
+};
+
+#[test]
+fn a_status_lost_at_any_time_is_rebuilt_and_the_deployment_goes_on() {
+    for after in 0..30 {
+        let mut world = World::with(ordered("a", IMAGE));
+        for _ in 0..after {
+            let next = world.reconcile(Mishap::Nothing);
+            world.now = world.now.max(next);
+        }
+        world.status = None;
+        world.consumer = Whereabouts::Alive;
+        world.run_to(Phase::Provisioned);
+        world.run(60);
+        assert_eq!(world.server.runs, Runs::Image(IMAGE.into()), "lost after {after} turns");
+        assert_eq!(world.server.starts, 1, "lost after {after} turns");
+        assert!(!world.anchor().adopted);
+    }
+}
+
+#[test]
+fn a_status_lost_while_releasing_does_not_end_the_release() {
+    for after in 0..12 {
+        let mut world = World::provisioned();
+        world.goal = Goal::default();
+        world.consumer = Whereabouts::Gone;
+        world.run_to(Phase::Deprovisioning);
+        for _ in 0..after {
+            let next = world.reconcile(Mishap::Nothing);
+            world.now = world.now.max(next);
+        }
+        world.status = None;
+        world.run_to(Phase::Available);
+        assert!(world.server.is_tidy(), "lost after {after} turns");
+    }
+}
+
+#[test]
+fn a_provisioned_host_survives_the_loss_of_its_status_untouched() {
+    let mut world = World::provisioned();
+    world.goal.reboot = Some("monday".into());
+    world.run(60);
+    assert_eq!(world.acts(), ["Restart"]);
+    world.goal.inspect = Some("monday".into());
+    world.run(60);
+    let anchor = world.annotation.clone();
+    for crashed in [false, true] {
+        world.status = None;
+        if crashed {
+            world.crash();
+        }
+        world.run(3600);
+        assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, None));
+        assert_eq!(world.annotation, anchor);
+        assert_eq!(world.acts(), ["Restart"], "a request that was carried out is not carried out again");
+        assert!(world.record().inspected);
+        assert_eq!(world.record().power, PowerState::On);
+    }
+}
+
+#[test]
+fn a_move_to_another_cluster_brings_the_anchor_and_nothing_is_done() {
+    let old = World::provisioned();
+    let mut world = World::new(Goal { reboot: Some("before".into()), ..old.goal.clone() }, old.server.clone());
+    world.annotation = old.annotation;
+    world.now = old.now;
+    world.run(3600);
+    assert_eq!((world.phase(), world.acts().len()), (Phase::Provisioned, 0));
+    assert!(!world.anchor().adopted);
+}
+
+#[test]
+fn an_annotation_that_somebody_removes_or_brings_back_from_long_ago_is_not_believed() {
+    let mut world = World::provisioned();
+    let anchor = world.annotation.clone();
+    for meddled in [None, world.anchors.first().cloned()] {
+        world.annotation = meddled;
+        world.run(600);
+        assert_eq!(world.annotation, anchor);
+        assert_eq!((world.phase(), world.acts().len()), (Phase::Provisioned, 0));
+    }
+}
+
+#[test]
+fn a_crash_between_any_two_writes_and_acts_of_a_life_is_made_up_for() {
+    let mishaps = [
+        Mishap::AnchorConflict,
+        Mishap::CrashBeforeStatus,
+        Mishap::StatusConflict,
+        Mishap::CrashAfterActs(0),
+        Mishap::CrashAfterActs(1),
+        Mishap::CrashAfterActs(2),
+        Mishap::CrashBeforeLook,
+        Mishap::LateSight,
+    ];
+    for mishap in mishaps {
+        for turn in 0..24 {
+            let mut world = World::new(Goal::default(), Server::running());
+            world.run_to(Phase::Available);
+            world.goal = ordered("a", IMAGE);
+            world.run_with(300, Some((turn, mishap)));
+            assert_eq!(world.phase(), Phase::Provisioned, "{mishap:?} in turn {turn}");
+            assert_eq!(world.server.runs, Runs::Image(IMAGE.into()), "{mishap:?} in turn {turn}");
+            world.goal = Goal::default();
+            world.run_with(300, Some((turn, mishap)));
+            assert_eq!(world.phase(), Phase::Available, "{mishap:?} in turn {turn}");
+            assert!(world.server.is_tidy(), "{mishap:?} in turn {turn}");
+        }
+    }
+}
+
+#[test]
+fn an_unreadable_anchor_stops_everything_until_it_is_put_right() {
+    for garbage in ["", "{", "{}", "null", r#"{"v":2,"milestone":"elsewhere"}"#, r#"{"v":1,"milestone":"elsewhere"}"#] {
+        for lost in [false, true] {
+            let mut world = World::provisioned();
+            let good = world.annotation.replace(garbage.into());
+            if lost {
+                world.status = None;
+            }
+            world.goal = Goal { online: Some(false), reboot: Some("now".into()), ..Goal::default() };
+            world.consumer = Whereabouts::Gone;
+            world.run(48 * 3600);
+            assert_eq!(world.fault(), Some(Kind::AnchorUnreadable), "{garbage}");
+            assert_eq!(world.annotation.as_deref(), Some(garbage), "not ours to overwrite");
+            world.goal = ordered("a", IMAGE);
+            world.run(60);
+            assert_eq!(world.acts(), [""; 0], "{garbage}");
+            world.annotation = good;
+            world.run(3600);
+            assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, None), "{garbage}");
+            assert!(!world.anchor().adopted);
+            assert_eq!(world.acts(), [""; 0], "{garbage}");
+        }
+    }
+}
+
+#[test]
+fn removing_an_unreadable_anchor_after_the_status_was_lost_does_not_make_a_running_node_look_free() {
+    for claimed_meanwhile in [false, true] {
+        let mut world = World::provisioned();
+        world.goal.provision_adopted = true;
+        let goal = world.goal.clone();
+        world.annotation = Some("garbage".into());
+        world.status = None;
+        if claimed_meanwhile {
+            world.goal = Goal::default();
+            world.run(60);
+            world.goal = goal;
+        }
+        world.run(60);
+        world.goal.provision_adopted = false;
+        world.annotation = None;
+        world.run(3600);
+        assert_eq!((world.phase(), world.anchor().adopted), (Phase::Provisioned, true));
+        assert_eq!(world.acts(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_host_created_in_use_is_adopted_and_left_as_it_is() {
+    for server in [Server::running(), Server::off()] {
+        let mut world = World::new(ordered("a", IMAGE), server);
+        world.consumer = Whereabouts::Alive;
+        world.run(24 * 3600);
+        assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, None));
+        assert_eq!(world.notes(), [NoteKind::Adopted]);
+        assert_eq!(world.events, ["Adopted"]);
+        assert_eq!(world.acts(), [""; 0]);
+        assert!(world.anchor().adopted && world.anchor().seq > 0);
+        assert!(world.record().inspected);
+    }
+}
+
+#[test]
+fn an_adopted_host_is_provisioned_when_its_owner_says_so_once() {
+    let mut world = World::new(ordered("a", IMAGE), Server::running());
+    world.consumer = Whereabouts::Alive;
+    world.run(60);
+    world.goal.provision_adopted = true;
+    world.run(600);
+    assert_eq!((world.phase(), world.anchor().adopted), (Phase::Provisioned, false));
+    assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
+    world.log.clear();
+    world.status = None;
+    world.run(3600);
+    assert_eq!(world.acts(), [""; 0]);
+}
+
+#[test]
+fn an_adopted_host_whose_claim_is_unclear_is_not_provisioned() {
+    let mut world = World::new(ordered("a", IMAGE), Server::running());
+    world.consumer = Whereabouts::Alive;
+    world.run(60);
+    world.goal = Goal { provision_adopted: true, ..ordered("b", IMAGE) };
+    world.run(600);
+    assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, Some(Kind::ConsumerMismatch)));
+    assert_eq!(world.acts(), [""; 0]);
+}
+
+#[test]
+fn a_host_created_with_a_claim_and_the_wish_to_be_provisioned_is_provisioned() {
+    let mut world = World::new(Goal { provision_adopted: true, ..ordered("a", IMAGE) }, Server::running());
+    world.run_to(Phase::Provisioned);
+    assert!(!world.anchor().adopted);
+    assert_eq!(world.acts(), ["PowerOff", "InsertMedia", "SetBoot", "PowerOn"]);
+}
+
+#[test]
+fn a_released_adopted_host_is_switched_off_like_any_other() {
+    let mut world = World::new(ordered("a", IMAGE), Server::running());
+    world.run(60);
+    world.goal = Goal::default();
+    world.run(600);
+    assert_eq!((world.phase(), world.anchor().adopted), (Phase::Available, false));
+    assert!(world.server.is_tidy());
+}
+
+#[test]
+fn who_edits_the_phase_in_a_status_does_not_make_a_running_node_look_free() {
+    for phase in Phase::ALL {
+        let mut world = World::provisioned();
+        let mut record = world.record();
+        record.phase = phase;
+        record.left = Some(Phase::Available);
+        world.status = Some(record);
+        world.run(600);
+        assert_eq!((world.phase(), world.acts().len()), (Phase::Provisioned, 0), "{phase:?}");
+    }
+}
+
+#[test]
+fn a_former_leader_whose_clock_was_fast_does_not_make_us_wait_for_it() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.slow = 20;
+    world.now += secs(3 * 24 * 3600);
+    world.run_to(Phase::Provisioning);
+    world.server.temper.blind = Some(Kind::Unreachable);
+    world.run(5);
+    world.server.temper.blind = None;
+    world.crash();
+    world.now -= secs(3 * 24 * 3600);
+    let old = std::mem::replace(&mut world.server, Server::off());
+    (world.server.media, world.server.boot) = (old.media, old.boot);
+    world.run(7 * 3600);
+    assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, None));
+}
+
+#[test]
+fn an_anchor_of_the_longest_names_fits_into_its_annotation() {
+    let long = |length| "x".repeat(length);
+    let mut claim = claim(&long(64));
+    claim.consumer.api_version = long(253 + 63);
+    claim.consumer.kind = long(63);
+    claim.consumer.namespace = long(63);
+    claim.consumer.name = long(253);
+    let mut world = World::available();
+    world.goal = Goal { claim: Some(claim), pin_on_first_use: true, ..ordered("a", IMAGE) };
+    world.server.uuid = Some(long(100_000));
+    world.server.certificate = Some(long(64));
+    world.annotation = None;
+    world.status = None;
+    world.run(600);
+    let mut anchor = world.anchor();
+    assert_eq!(anchor.uuid.as_ref().map(String::len), Some(64));
+    anchor.deployment = Some(long(64));
+    anchor.hold = Some(AuthHold { until: world.now, count: u32::MAX, inputs: long(64) });
+    anchor.seq = u64::MAX;
+    let text = anchor.to_json();
+    assert!(text.len() <= 4096, "{}", text.len());
+    assert_eq!(Anchor::parse(&text), Ok(anchor));
+    // The same server is still the same, although only the beginning of its UUID is known.
+    assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, None));
+}
+
+#[test]
+fn what_the_anchor_says_is_stable_on_the_wire() {
+    let anchor = Anchor {
+        seq: 7,
+        claim: Some(claim("a")),
+        deployment: Some("d".into()),
+        milestone: Milestone::Written,
+        uuid: Some("u".into()),
+        ..Anchor::default()
+    };
+    let text = r#"{"v":1,"seq":7,"claim":{"id":"a","consumer":{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta1","kind":"Beskar7Machine","namespace":"default","name":"machine-a"}},"deployment":"d","milestone":"written","uuid":"u"}"#;
+    assert_eq!(anchor.to_json(), text);
+    assert_eq!(Anchor::parse(text), Ok(anchor));
+    assert_eq!(Anchor::default().to_json(), r#"{"v":1,"seq":0}"#);
+    let newer = Anchor::parse(r#"{"v":2}"#).unwrap_err();
+    assert!(newer.kind == Kind::AnchorUnreadable && newer.message.contains("format 2"), "{newer}");
+}
+
+#[test]
+fn a_lost_status_of_a_claimed_host_that_waits_for_an_order_changes_nothing() {
+    let mut world = World::with(claimed("a"));
+    world.run(60);
+    world.status = None;
+    world.run(600);
+    assert_eq!(world.phase(), Phase::Preparing);
+    assert_eq!((world.wait().as_deref(), world.acts().len()), (Some("WaitingForBootInfo"), 0));
+}

@@ -1,0 +1,211 @@
+//! The end of a claim.
+
+use super::{
+    IMAGE, OTHER_IMAGE, claimed, ordered,
+    server::{Runs, Server},
+    world::{Mishap, World},
+};
+use crate::{
+    failure::Kind,
+    host::{Goal, Milestone, Phase, Whereabouts},
+};
+
+#[test]
+fn a_claim_ends_when_its_consumer_is_gone_or_going_and_not_before() {
+    let unknown = Whereabouts::Unknown("forbidden".into());
+    let table = [
+        (Whereabouts::Gone, false, true),
+        (Whereabouts::Leaving, false, true),
+        (Whereabouts::Alive, false, false),
+        (unknown.clone(), false, false),
+        (Whereabouts::Alive, true, true),
+        (unknown, true, true),
+    ];
+    for (consumer, anyway, released) in table {
+        let mut world = World::provisioned();
+        world.goal = Goal { release_anyway: anyway, ..Goal::default() };
+        world.consumer = consumer.clone();
+        world.run(600);
+        if released {
+            assert_eq!((world.phase(), world.fault()), (Phase::Available, None), "{consumer:?}");
+            assert!(world.server.is_tidy(), "{consumer:?}");
+            // The override is used up and the drive is not empty.
+            assert_eq!(world.acts(), ["PowerOff", "EjectMedia"], "{consumer:?}");
+            assert_eq!((world.anchor().claim, world.anchor().milestone), (None, Milestone::None));
+        } else {
+            assert_eq!(
+                (world.phase(), world.fault()),
+                (Phase::Provisioned, Some(Kind::ConsumerMismatch)),
+                "{consumer:?}"
+            );
+            assert_eq!(world.acts(), [""; 0], "{consumer:?}");
+        }
+    }
+}
+
+#[test]
+fn a_reference_that_vanished_by_mistake_and_is_put_back_leaves_no_trace() {
+    let mut world = World::provisioned();
+    let goal = std::mem::take(&mut world.goal);
+    world.run(12 * 3600);
+    assert!(world.record().fault.unwrap().failure.message.contains("machine-a"));
+    world.goal = goal;
+    world.run(60);
+    assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, None));
+    assert_eq!(world.acts(), [""; 0]);
+    assert_eq!(world.events, ["ConsumerMismatch", "Recovered"]);
+}
+
+#[test]
+fn a_vanished_reference_and_an_unreachable_bmc_are_told_once_each() {
+    let mut world = World::provisioned();
+    world.server.temper.blind = Some(Kind::Unreachable);
+    world.run(600);
+    let before = world.record().fault.unwrap();
+    world.goal = Goal::default();
+    world.run(600);
+    assert_eq!(world.events, ["Unreachable", "ConsumerMismatch"]);
+    assert_eq!(world.record().beneath, Some(before));
+    world.goal = ordered("a", IMAGE);
+    world.run(5);
+    assert_eq!(world.fault(), Some(Kind::Unreachable));
+}
+
+#[test]
+fn a_consumer_that_is_deleted_later_ends_the_claim_then() {
+    let mut world = World::provisioned();
+    world.goal = Goal::default();
+    world.run(3600);
+    world.consumer = Whereabouts::Leaving;
+    world.run(120);
+    assert_eq!((world.phase(), world.server.is_tidy()), (Phase::Available, true));
+}
+
+#[test]
+fn a_claim_that_ends_before_anything_was_done_leaves_the_server_as_it_was() {
+    let mut world = World::new(Goal::default(), Server::running());
+    world.run_to(Phase::Available);
+    world.goal = claimed("a");
+    world.run(60);
+    world.goal = Goal::default();
+    world.run(60);
+    assert_eq!((world.phase(), world.acts().len()), (Phase::Available, 0));
+    assert_eq!(world.anchor().claim, None);
+}
+
+#[test]
+fn a_claim_that_is_replaced_by_another_is_cleaned_up_first() {
+    let mut world = World::provisioned();
+    world.goal = ordered("b", OTHER_IMAGE);
+    world.run(600);
+    assert_eq!(world.fault(), Some(Kind::ConsumerMismatch));
+    world.consumer = Whereabouts::Gone;
+    world.run(600);
+    assert_eq!(world.phase(), Phase::Provisioned);
+    assert_eq!(world.acts(), ["PowerOff", "EjectMedia", "InsertMedia", "SetBoot", "PowerOn"]);
+    assert_eq!(world.server.runs, Runs::Image(OTHER_IMAGE.into()));
+    assert_eq!(world.anchor().claim.unwrap().id, "b");
+}
+
+#[test]
+fn a_recreated_consumer_of_the_same_name_is_another_claim() {
+    let mut world = World::provisioned();
+    world.goal.claim.as_mut().unwrap().id = "a-again".into();
+    world.consumer = Whereabouts::Gone;
+    world.run(600);
+    assert_eq!(world.phase(), Phase::Provisioned);
+    assert!(world.acts().contains(&"PowerOff"));
+}
+
+#[test]
+fn a_release_ends_tidy_from_wherever_it_begins() {
+    let turns = |world: &World| world.steps;
+    let mut world = World::with(ordered("a", IMAGE));
+    let before = turns(&world);
+    world.run_to(Phase::Provisioned);
+    let most = turns(&world) - before;
+    for lies in [0, 28] {
+        for turn in 0..=most {
+            let mut world = World::new(Goal::default(), Server::running());
+            world.server.temper.lies = lies;
+            world.run_to(Phase::Available);
+            world.goal = ordered("a", IMAGE);
+            for _ in 0..turn {
+                let next = world.reconcile(Mishap::Nothing);
+                world.now = world.now.max(next);
+            }
+            world.goal = Goal::default();
+            world.run(600);
+            assert_eq!(world.phase(), Phase::Available, "after {turn} turns");
+            let untouched = world.log.is_empty();
+            assert!(
+                untouched || world.server.is_tidy(),
+                "after {turn} turns with lies of {lies} s: {:?}",
+                world.server
+            );
+        }
+    }
+}
+
+#[test]
+fn a_bmc_that_shows_no_override_is_told_to_clear_it_all_the_same() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.silent_boot = true;
+    world.run_until(60, |world| world.acts().contains(&"SetBoot"));
+    world.goal = Goal::default();
+    world.run_to(Phase::Available);
+    assert!(world.server.is_tidy());
+}
+
+#[test]
+fn a_bmc_without_boot_override_does_not_hold_up_a_release() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.silent_boot = true;
+    world.server.temper.lacks = Some("ClearBoot");
+    world.run_until(60, |world| world.acts().contains(&"InsertMedia"));
+    world.server.boot = super::server::no_override();
+    world.goal = Goal::default();
+    world.run(600);
+    assert_eq!((world.phase(), world.fault()), (Phase::Available, None));
+    assert!(world.server.media.is_none());
+}
+
+#[test]
+fn a_release_that_fails_goes_on_until_it_succeeds() {
+    for kind in [Kind::Unreachable, Kind::Refused, Kind::Busy] {
+        let mut world = World::provisioned();
+        world.goal = Goal::default();
+        world.consumer = Whereabouts::Gone;
+        world.server.temper.refuses = Some(kind);
+        world.run(3 * 3600);
+        assert_eq!((world.phase(), world.fault()), (Phase::Deprovisioning, Some(kind)));
+        world.server.temper.refuses = None;
+        world.run(3600);
+        assert_eq!((world.phase(), world.fault()), (Phase::Available, None));
+        assert!(world.server.is_tidy());
+    }
+}
+
+#[test]
+fn a_release_is_not_undone_by_a_claim_that_comes_back() {
+    let mut world = World::provisioned();
+    world.goal = Goal::default();
+    world.consumer = Whereabouts::Gone;
+    world.run_to(Phase::Deprovisioning);
+    world.goal = ordered("a", IMAGE);
+    world.run(600);
+    assert_eq!(world.phase(), Phase::Provisioned);
+    assert_eq!(world.acts(), ["PowerOff", "EjectMedia", "InsertMedia", "SetBoot", "PowerOn"]);
+}
+
+#[test]
+fn that_we_switched_the_server_on_outlives_a_claim_that_did_nothing() {
+    let mut world = World::available();
+    world.goal.online = Some(true);
+    world.run(60);
+    world.goal.claim = claimed("a").claim;
+    world.run(60);
+    world.goal.claim = None;
+    world.run(60);
+    assert!(world.anchor().powered_on);
+}
