@@ -10,69 +10,40 @@ use futures::future::join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use serde_json::{Value, json};
-use sim::{BootSource, Effect, Enabled, Kind, PowerState};
+use serde_json::json;
+use sim::{BootSource, Effect, Kind, PowerState};
 use testkit::wait_for;
 use tokio::time::Instant;
 
 use crate::gate::{Gate, Passage, Side};
-use crate::world::{Hurry, Running, SOON, World, claim, spec};
+use crate::story::{HOST, HURRY, ISO, assert_tidy, running_bmc, runs, unclaimed};
+use crate::world::{Hurry, Running, SOON, World, claim};
 
-const ISO: &str = "http://images.test/os.iso";
 /// Lives that are led at the same time: most of a life is waiting.
 const LANES: usize = 8;
-/// A server that was just switched on is left alone for a minute, which is all that takes time here.
-const HURRY: i32 = 20;
 
 /// A world with one server that runs something of its own, and no operator yet.
 async fn world_of_one(prefix: &str) -> (World, sim::Bmc) {
-    let world = World::quiet(prefix).await;
-    let bmc = sim::Bmc::new(spec("server-01").timing(sim::Timing::INSTANT).power(PowerState::On));
-    world.add_bmc("server-01", bmc.clone());
-    world.create_secret("bmc", "admin", "password").await;
-    world.create_host("server-01", json!({})).await;
+    let (world, bmc) = (World::quiet(prefix).await, running_bmc());
+    world.register(&bmc, json!({})).await;
     (world, bmc)
 }
 
-fn runs(bmc: &sim::Bmc) -> Option<BootSource> {
-    bmc.first().booted.map(|booted| booted.from)
-}
-
-#[track_caller]
-fn assert_tidy(bmc: &sim::Bmc) {
-    let server = bmc.first();
-    assert_eq!((server.power(), server.media()), (PowerState::Off, None));
-    assert_eq!(server.boot.enabled, Enabled::Disabled);
-    assert_eq!((server.boots, server.resets), (1, 3), "off, on, off, whatever happens: {:?}", bmc.journal());
-}
-
 async fn provision(world: &World, bmc: &sim::Bmc) {
-    world.wait_for_state("server-01", "Available").await;
+    world.wait_for_state(HOST, "Available").await;
     assert_eq!(runs(bmc), Some(BootSource::Hdd), "nobody asked for a change");
-    world.patch_spec("server-01", claim("me", ISO)).await;
-    world.wait_for_state("server-01", "Provisioned").await;
-    assert_eq!(runs(bmc), Some(BootSource::Cd(ISO.into())));
-    let server = bmc.first();
-    assert_eq!((server.boots, server.resets), (1, 2), "off once, on once, whatever happens: {:?}", bmc.journal());
-}
-
-async fn release(world: &World, bmc: &sim::Bmc) {
-    world.patch_spec("server-01", unclaimed()).await;
-    world.wait_for_state("server-01", "Available").await;
-    assert_tidy(bmc);
+    world.provision(bmc).await;
+    assert_eq!((bmc.first().boots, bmc.first().resets), (1, 2), "off and on, whatever happens: {:?}", bmc.journal());
 }
 
 async fn delete(world: &World, bmc: &sim::Bmc) {
-    world.hosts().delete("server-01", &DeleteParams::default()).await.unwrap();
-    world.wait_for_state("server-01", "Deleting").await;
+    world.hosts().delete(HOST, &DeleteParams::default()).await.unwrap();
+    world.wait_for_state(HOST, "Deleting").await;
     assert_eq!((bmc.first().power(), bmc.first().resets), (PowerState::On, 2), "it is still claimed");
-    world.patch_spec("server-01", unclaimed()).await;
-    world.wait_gone("server-01").await;
+    world.patch_spec(HOST, unclaimed()).await;
+    world.wait_gone(HOST).await;
     assert_tidy(bmc);
-}
-
-fn unclaimed() -> Value {
-    json!({ "consumerRef": null, "bootIsoSource": null })
+    assert_eq!((bmc.first().boots, bmc.first().resets), (1, 3), "off once more: {:?}", bmc.journal());
 }
 
 /// Runs an operator that is killed right after its nth effect, and then another one, while `life` goes on. False if
@@ -86,7 +57,7 @@ async fn killed_after(effects: usize, world: &World, life: impl Future<Output = 
         () = gate.is_shut() => {}
     }
     first.kill().await;
-    world.start_operator_with(Hurry::by(HURRY), |_| {});
+    world.hurry();
     life.await;
     true
 }
@@ -110,7 +81,8 @@ async fn killed_after_any_effect_between_registration_and_release_the_operator_t
         let (world, bmc) = world_of_one("crash").await;
         let life = async {
             provision(&world, &bmc).await;
-            release(&world, &bmc).await;
+            world.release(&bmc).await;
+            assert_eq!((bmc.first().boots, bmc.first().resets), (1, 3), "off once more: {:?}", bmc.journal());
         };
         killed_after(effects, &world, life).await
     })
@@ -122,7 +94,7 @@ async fn killed_after_any_effect_between_registration_and_release_the_operator_t
 async fn killed_after_any_effect_of_a_deletion_the_operator_takes_up_where_it_was() {
     let effects = killed_after_each(async |effects| {
         let (world, bmc) = world_of_one("crash-delete").await;
-        world.start_operator_with(Hurry::by(HURRY), |_| {});
+        world.hurry();
         provision(&world, &bmc).await;
         world.stop_operator().await;
         killed_after(effects, &world, delete(&world, &bmc)).await
@@ -170,9 +142,9 @@ async fn in_the_middle_of_an_act(prefix: &str) -> (World, sim::Bmc, Gate, Runnin
     let role = ELECTION_ROLE.replace("beskar7-system", &world.namespace);
     world.cluster.apply_yaml_in(&world.namespace, &role).await;
     let (gate, a) = replica(&world, "a");
-    world.wait_for_state("server-01", "Available").await;
+    world.wait_for_state(HOST, "Available").await;
     bmc.faults().add(Effect::Latency(SOON).always().kind(Kind::InsertMedia).times(1));
-    world.patch_spec("server-01", claim("me", ISO)).await;
+    world.patch_spec(HOST, claim("me", ISO)).await;
     wait_for("the insertion", SOON, async || {
         bmc.journal().iter().any(|mutation| mutation.kind == Kind::InsertMedia).then_some(())
     })
@@ -195,7 +167,7 @@ async fn a_leader_that_is_cut_off_in_an_act_ends_it_before_its_successor_begins(
     let (world, bmc, gate_of_a, _a) = in_the_middle_of_an_act("cut-off").await;
     let (gate_of_b, _b) = replica(&world, "b");
     gate_of_a.cut_api();
-    world.wait_for_state("server-01", "Provisioned").await;
+    world.wait_for_state(HOST, "Provisioned").await;
     assert_booted_once(&bmc);
     let (of_a, of_b) = (to_bmc(&gate_of_a), to_bmc(&gate_of_b));
     let first_of_b = of_b.first().unwrap().at;
@@ -211,7 +183,7 @@ async fn a_leader_whose_lease_is_taken_in_an_act_ends_it_and_goes_on_when_it_lea
     let theft = json!({ "spec": { "holderIdentity": "thief", "leaseDurationSeconds": 6 } });
     leases.patch("beskar7", &PatchParams::default(), &Patch::Merge(theft)).await.unwrap();
     let stolen = Instant::now();
-    world.wait_for_state("server-01", "Provisioned").await;
+    world.wait_for_state(HOST, "Provisioned").await;
     assert_booted_once(&bmc);
     // The holder learns of it with its next renewal.
     let theirs = stolen + Duration::from_secs(2)..stolen + Duration::from_secs(6);

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod crash;
+mod deploy;
 mod gate;
 mod lifecycle;
+mod power;
+mod story;
 mod world;

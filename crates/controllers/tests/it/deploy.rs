@@ -1,0 +1,183 @@
+//! Orders that do not go smoothly, and the whole way on every vendor's BMC.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::json;
+use sim::{BootSource, Effect, Enabled, Hardware, Kind, Personality, PowerState, Timing};
+use testkit::wait_for;
+
+use crate::story::{HOST, ISO, hurried_world, resets, running_bmc, runs, sentence, unclaimed};
+use crate::world::{Hurry, SOON, World, claim, condition, fault_of, state_of};
+
+/// Vendors refuse power commands for a while after the last, and a server that was just started is left alone for a
+/// minute.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// The only scheme that all of them take.
+const HTTPS_ISO: &str = "https://images.test/os.iso";
+
+#[tokio::test]
+async fn every_vendors_server_is_registered_provisioned_and_released() {
+    let lives = Personality::all().into_iter().map(async |personality| {
+        let vendor = personality.name;
+        let world = World::quiet("vendor").await;
+        // Not more: habits of vendors are in real seconds.
+        world.start_operator_with(Hurry::by(6), |_| {});
+        let mut plan = sim::BmcSpec::new(personality);
+        plan.hardware = vec![Hardware::invent(&plan.personality, 41, 0)];
+        let timing = Timing { power_on: Duration::from_millis(300), post: Duration::from_secs(1), ..Timing::INSTANT };
+        let bmc = sim::Bmc::new(plan.timing(timing).power(PowerState::On));
+        world.register(&bmc, json!({})).await;
+        let host = world.wait_for_state(HOST, "Available").await;
+        let hardware = host.status.unwrap().hardware_details.unwrap();
+        assert!(!hardware.processors.is_empty() && !hardware.drives.is_empty(), "{vendor}: {hardware:?}");
+
+        world.patch_spec(HOST, claim("me", HTTPS_ISO)).await;
+        let host = world.wait_within(PATIENCE, HOST, vendor, |host| state_of(host) == "Provisioned").await;
+        assert_eq!(fault_of(&host), None, "{vendor}");
+        wait_for(vendor, SOON, async || (runs(&bmc) == Some(BootSource::Cd(HTTPS_ISO.into()))).then_some(())).await;
+        assert_eq!((bmc.first().boots, bmc.first().resets), (1, 2), "{vendor}: {:?}", bmc.journal());
+
+        world.patch_spec(HOST, unclaimed()).await;
+        world.wait_within(PATIENCE, HOST, vendor, |host| state_of(host) == "Available").await;
+        let server = bmc.first();
+        assert_eq!((server.power(), server.media()), (PowerState::Off, None), "{vendor}");
+        assert_ne!(server.boot.enabled, Enabled::Once, "{vendor}");
+        assert_eq!((server.boots, server.resets), (1, 3), "{vendor}: {:?}", bmc.journal());
+    });
+    join_all(lives).await;
+}
+
+#[tokio::test]
+async fn an_image_that_the_bmc_refuses_is_told_in_its_words_and_a_corrected_one_is_tried_at_once() {
+    let world = World::new("media-refused").await;
+    let bmc = running_bmc();
+    world.register(&bmc, json!({})).await;
+    world.wait_for_state(HOST, "Available").await;
+    let refusal = bmc.faults().add(Effect::RefusesMedia("The image server cannot be resolved.".into()).always());
+    world.patch_spec(HOST, claim("me", "http://imagse.test/os.iso")).await;
+    let host = world.wait_for_fault(HOST, "MediaRefused").await;
+    assert_eq!(state_of(&host), "Claimed");
+    assert_eq!(condition(&host, "HostProvisioned"), ("False".into(), "MediaRefused".into()));
+    let told = sentence(&host, "HostProvisioned");
+    assert!(told.contains("The image server cannot be resolved.") && told.contains("imagse.test"), "{told}");
+    let tries = bmc.counters().of(sim::Verb::Post, Kind::InsertMedia);
+
+    bmc.faults().remove(refusal);
+    assert_eq!(bmc.counters().of(sim::Verb::Post, Kind::InsertMedia), tries, "the same is not tried again at once");
+    world.patch_spec(HOST, json!({ "bootIsoSource": ISO })).await;
+    let host = world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!((fault_of(&host), runs(&bmc)), (None, Some(BootSource::Cd(ISO.into()))));
+    assert_eq!(resets(&bmc), ["ForceOff", "On"]);
+}
+
+#[tokio::test]
+async fn an_image_that_the_bmc_swallows_is_a_fault_that_ends_by_itself() {
+    let (world, bmc) = hurried_world("media-ignored", running_bmc()).await;
+    let ignored = bmc.faults().add(Effect::IgnoresMedia.always());
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    let host = world.wait_for_fault(HOST, "NotApplied").await;
+    assert_eq!(
+        sentence(&host, "HostProvisioned"),
+        format!("The BMC took the image {ISO}, but does not show it in a drive. Check that the BMC can reach the URL.")
+    );
+    bmc.faults().remove(ignored);
+    world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
+}
+
+#[tokio::test]
+async fn tasks_that_the_bmc_forgets_are_judged_by_what_became_of_them() {
+    let soon = Some(Duration::from_millis(300));
+    let lives = [(soon, None), (None, soon)].map(async |(media, power)| {
+        let mut personality = sim::personality::generic();
+        personality.tasks = sim::personality::TaskRules { media, power, ..personality.tasks };
+        let plan = sim::BmcSpec::new(personality).timing(Timing::INSTANT).power(PowerState::On);
+        let (world, bmc) = hurried_world("lost-tasks", sim::Bmc::new(plan)).await;
+        bmc.faults().add(Effect::LosesTasks.always());
+        world.patch_spec(HOST, claim("me", ISO)).await;
+        world.wait_within(PATIENCE, HOST, "provisioned", |host| state_of(host) == "Provisioned").await;
+        assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
+        assert_eq!(resets(&bmc), ["ForceOff", "On"]);
+    });
+    join_all(lives).await;
+}
+
+#[tokio::test]
+async fn a_server_that_leaves_the_override_unused_is_started_three_times_and_then_told_about() {
+    let (world, bmc) = hurried_world("boot-ignored", running_bmc()).await;
+    let ignores = bmc.faults().add(Effect::KeepsOneTimeBoot.always());
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    let host = world.wait_for_fault(HOST, "BootIgnored").await;
+    assert_eq!(state_of(&host), "Provisioning");
+    assert!(sentence(&host, "HostProvisioned").contains("was started 3 times"), "{host:?}");
+    assert_eq!(bmc.first().boots, 3);
+    assert_eq!(resets(&bmc), ["ForceOff", "On", "ForceOff", "On", "ForceOff", "On"], "each time from cold");
+
+    // The next try by itself comes after ten minutes; a changed order is tried at once.
+    bmc.faults().remove(ignores);
+    world.patch_spec(HOST, json!({ "bootIsoSource": "http://images.test/other.iso" })).await;
+    let host = world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!(fault_of(&host), None);
+    assert_eq!(runs(&bmc), Some(BootSource::Cd("http://images.test/other.iso".into())));
+    assert_eq!(bmc.first().boots, 4);
+}
+
+#[tokio::test]
+async fn a_server_that_ignored_the_override_is_tried_again_later_by_itself() {
+    let world = World::quiet("boot-ignored-later").await;
+    world.start_operator_with(Hurry::by(40), |_| {});
+    let bmc = running_bmc();
+    world.register(&bmc, json!({})).await;
+    world.wait_for_state(HOST, "Available").await;
+    bmc.faults().add(Effect::KeepsOneTimeBoot.always().times(3));
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    world.wait_for_fault(HOST, "BootIgnored").await;
+    let host = world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!((fault_of(&host), bmc.first().boots), (None, 4));
+    assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
+}
+
+#[tokio::test]
+async fn an_override_that_is_used_up_for_the_disk_cannot_be_told_from_one_that_was_obeyed() {
+    let (world, bmc) = hurried_world("boot-consumed", running_bmc()).await;
+    bmc.faults().add(Effect::IgnoresOneTimeBoot.always());
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    let host = world.wait_for_state(HOST, "Provisioned").await;
+    let said = host.status.unwrap().timeline.into_iter().map(|moment| moment.message).collect::<Vec<_>>();
+    assert!(said.contains(&"The server is on and has used the boot override.".to_owned()), "{said:?}");
+    assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Hdd), 1));
+}
+
+#[tokio::test]
+async fn an_override_that_the_bmc_swallows_is_a_fault_and_the_server_is_not_started() {
+    let (world, bmc) = hurried_world("override-swallowed", running_bmc()).await;
+    let swallows = bmc.faults().add(Effect::IgnoresBootOverride.always());
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    let host = world.wait_for_fault(HOST, "NotApplied").await;
+    assert!(sentence(&host, "HostProvisioned").contains("took the boot override"), "{host:?}");
+    assert_eq!(resets(&bmc), ["ForceOff"], "nothing is started that would boot the disk");
+    bmc.faults().remove(swallows);
+    world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
+}
+
+#[tokio::test]
+async fn what_is_refused_drops_or_hangs_in_the_middle_of_an_order_is_done_once_in_the_end() {
+    let troubles = [Effect::DropAnswer, Effect::Drop, Effect::Status { code: 503, body: sim::FaultBody::Html }];
+    let acts = [Kind::Reset, Kind::InsertMedia, Kind::System];
+    let lives =
+        troubles.into_iter().flat_map(|trouble| acts.map(|act| (trouble.clone(), act))).map(async |(trouble, act)| {
+            let (world, bmc) = hurried_world("torn", running_bmc()).await;
+            let what = format!("{trouble:?} at {act}");
+            let verb = if act == Kind::System { sim::Verb::Patch } else { sim::Verb::Post };
+            bmc.faults().add(trouble.always().kind(act).method(verb).times(1));
+            world.patch_spec(HOST, claim("me", ISO)).await;
+            let host = world.wait_within(PATIENCE, HOST, &what, |host| state_of(host) == "Provisioned").await;
+            assert_eq!(fault_of(&host), None, "{what}");
+            let (boots, resets) = (bmc.first().boots, bmc.first().resets);
+            assert_eq!((runs(&bmc), boots, resets), (Some(BootSource::Cd(ISO.into())), 1, 2), "{what}");
+        });
+    join_all(lives).await;
+}
