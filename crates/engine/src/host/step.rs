@@ -321,6 +321,9 @@ impl<'a> Scene<'a> {
     /// Looks now, and waits for it.
     pub(super) fn look(&mut self, scope: Scope, reason: &'static str, message: &str) {
         self.look = Some(scope);
+        if self.keep_waiting_for_fault() {
+            return;
+        }
         // We were away, or the look was answered and asked for again: a new wait begins.
         self.wait_before.take_if(|wait| self.sight.now >= pace::later(wait.since, pace::LOOK_LIMIT));
         self.wait(reason, message, pace::LOOK_LIMIT);
@@ -342,8 +345,21 @@ impl<'a> Scene<'a> {
         let interval = pace::rest(self.sight.spread);
         match self.latest_sight().filter(|bmc| bmc.seen.is_ok()).map(|bmc| pace::later(bmc.at, interval)) {
             Some(next) if self.now() < next => self.again = Some(next),
-            _ => self.look = Some(Scope::Power),
+            _ => {
+                self.look = Some(Scope::Power);
+                self.keep_waiting_for_fault();
+            }
         }
+    }
+
+    /// A try that comes when it was announced is nothing new to tell: what it brings is.
+    fn keep_waiting_for_fault(&mut self) -> bool {
+        let reason = self.record.fault.as_ref().map(|fault| fault.failure.kind.reason());
+        let waited = reason.is_some_and(|reason| self.waited_for(reason));
+        if waited && self.record.wait.is_none() {
+            self.record.wait = self.wait_before.take();
+        }
+        waited
     }
 
     /// Acts, and looks at what came of it. What is stored with this step is the reason for the act.

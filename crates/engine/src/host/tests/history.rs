@@ -374,13 +374,12 @@ impl World {
 }
 
 /// Enough for every commit; set `PROPTEST_CASES` for a long night.
-fn config() -> Config {
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { 300 };
-    Config { cases, failure_persistence: None, ..Config::default() }
+pub(super) fn cases(usual: u32) -> u32 {
+    if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { usual }
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(Config { cases: cases(250), failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn no_history_hurts_a_node_and_every_goal_is_reached(

@@ -1,1 +1,140 @@
+//! A fleet at rest: what it costs, and what it still does.
 
+use super::{IMAGE, claimed, ordered, secs, server::Server, world::World};
+use crate::{
+    failure::Kind,
+    host::{Goal, Phase, Record, Road, Whereabouts},
+    server::Scope,
+};
+
+/// Runs a day and answers how often something was stored and looked at.
+fn a_day(mut world: World) -> (u32, u32) {
+    world.run(1200);
+    let (writes, looks) = (world.writes, world.looks);
+    world.run(23 * 3600);
+    (world.writes - writes, world.looks - looks)
+}
+
+#[test]
+fn a_fleet_at_rest_costs_no_write_and_less_than_a_look_a_minute() {
+    let parked = |road| {
+        let mut world = World::provisioned();
+        world.goal.road = road;
+        world
+    };
+    let mut online = World::provisioned();
+    online.goal.online = Some(true);
+    let mut changed = World::provisioned();
+    changed.goal.order = None;
+    let table = vec![
+        ("available", World::available()),
+        ("waiting for an order", World::with(claimed("a"))),
+        ("provisioned", World::provisioned()),
+        ("kept on", online),
+        ("order changed", changed),
+        ("adopted", World::new(ordered("a", IMAGE), Server::running())),
+        ("parked", parked(Road::Park)),
+        ("detached", parked(Road::Detach)),
+        ("deletion waits for the consumer", parked(Road::Delete(crate::host::Farewell::Tidy))),
+    ];
+    for (name, world) in table {
+        let (writes, looks) = a_day(world);
+        assert_eq!(writes, 0, "{name}");
+        assert!(looks <= 23 * 60, "{name}: {looks} looks");
+        assert!(looks >= 23 * 33 || name == "detached", "{name}: {looks} looks");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_object_costs_no_write_until_something_changes() {
+    let mut torn = World::provisioned();
+    torn.goal = Goal::default();
+    let mut duplicate = World::available();
+    duplicate.rival = Some("default/first".into());
+    let mut garbled = World::provisioned();
+    garbled.annotation = Some("garbage".into());
+    let mut elsewhere = World::provisioned();
+    elsewhere.target = "elsewhere".into();
+    for world in [torn, duplicate, garbled, elsewhere] {
+        let (writes, looks) = a_day(world);
+        assert_eq!((writes, looks), (0, 0));
+    }
+}
+
+#[test]
+fn a_fault_costs_one_write_per_try() {
+    let mut world = World::provisioned();
+    world.server.temper.blind = Some(Kind::Unreachable);
+    let (writes, looks) = a_day(world);
+    assert!(writes <= looks, "{writes} writes for {looks} looks");
+    assert!(looks <= 23 * 6 + 1, "{looks} looks");
+}
+
+#[test]
+fn a_look_at_rest_is_one_read() {
+    let mut world = World::provisioned();
+    world.run_until(600, |world| world.last.as_ref().is_some_and(|step| step.look.is_some()));
+    assert_eq!(world.last.as_ref().unwrap().look, Some(Scope::Power));
+}
+
+#[test]
+fn waits_for_others_are_brought_up_again_once_a_day() {
+    let mut world = World::with(claimed("a"));
+    world.run(3 * 24 * 3600 + 600);
+    assert_eq!(world.events.iter().filter(|reason| **reason == "StillWaiting").count(), 3);
+    let wait = world.record().wait.unwrap();
+    assert!(wait.deadline > world.now && wait.deadline.duration_since(wait.since) == secs(24 * 3600));
+}
+
+#[test]
+fn the_timeline_is_bounded_and_keeps_the_newest() {
+    let mut world = World::available();
+    for round in 0..10 {
+        world.goal = ordered("a", IMAGE);
+        world.run_to(Phase::Provisioned);
+        world.goal = Goal::default();
+        world.run_to(Phase::Available);
+        assert!(world.record().timeline.len() <= Record::TIMELINE_LIMIT, "round {round}");
+    }
+    let timeline = world.record().timeline;
+    assert_eq!(timeline.len(), Record::TIMELINE_LIMIT);
+    assert!(timeline.is_sorted_by_key(|moment| moment.at));
+    assert_eq!(timeline.last().unwrap().phase, Phase::Available);
+}
+
+#[test]
+fn an_inspection_is_taken_again_once_when_asked_for() {
+    for mut world in [World::available(), World::provisioned()] {
+        world.goal.inspect = Some("again".into());
+        world.run(300);
+        assert_eq!(world.record().inspection.as_deref(), Some("again"));
+        assert_eq!(world.events.iter().filter(|reason| **reason == "Inspected").count(), 1);
+        assert_eq!(world.acts(), [""; 0]);
+        let looks = world.looks;
+        world.run(60);
+        assert_eq!(world.looks, looks);
+    }
+}
+
+#[test]
+fn an_inspection_that_fails_is_tried_again_and_hurts_nobody() {
+    let mut world = World::provisioned();
+    world.goal.inspect = Some("again".into());
+    world.server.temper.blind = Some(Kind::BadAnswer);
+    world.run(600);
+    assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, Some(Kind::BadAnswer)));
+    world.server.temper.blind = None;
+    world.run(700);
+    assert_eq!((world.fault(), world.record().inspection.as_deref()), (None, Some("again")));
+}
+
+#[test]
+fn power_that_changes_by_itself_is_noticed_with_one_write() {
+    let mut world = World::provisioned();
+    world.consumer = Whereabouts::Alive;
+    world.run(300);
+    let writes = world.writes;
+    world.press(false);
+    world.run(600);
+    assert_eq!((world.writes - writes, world.acts().len()), (1, 0));
+}

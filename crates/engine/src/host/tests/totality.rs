@@ -1,1 +1,265 @@
+//! Whatever a status, an annotation or a clock says, the step answers: no panic, no dead end, no act without a look.
 
+use jiff::Timestamp;
+use proptest::{option::of, prelude::*, test_runner::Config};
+
+use super::{IMAGE, claim, order, start_of_time};
+use crate::{
+    failure::{Failure, Kind},
+    hardware::Hardware,
+    host::{
+        Anchor, Ask, AuthHold, BmcSight, Deed, Doing, Farewell, Fault, Goal, Milestone, Moment, Origin, Outcome, Phase,
+        Record, Remembered, Road, Sight, Wait, Whereabouts, step,
+    },
+    server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
+};
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    prop_oneof![
+        4 => (-100_000..100_000_i64).prop_map(|at| start_of_time() + jiff::SignedDuration::from_secs(at)),
+        1 => Just(Timestamp::MIN),
+        1 => Just(Timestamp::MAX),
+    ]
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0..4_u64, 1 => Just(u64::MAX)]
+}
+
+fn count() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 0..8_u32, 1 => Just(u32::MAX)]
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop::sample::select(vec![
+        Kind::Unreachable,
+        Kind::Busy,
+        Kind::AuthenticationFailed,
+        Kind::Refused,
+        Kind::Unsupported,
+        Kind::BootIgnored,
+        Kind::SystemChanged,
+        Kind::PowerStuck,
+        Kind::ConsumerMismatch,
+        Kind::AnchorUnreadable,
+        Kind::Internal,
+    ])
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    kind().prop_map(|kind| Failure::new(kind, "no"))
+}
+
+fn inputs() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["one".to_owned(), "two".to_owned()])
+}
+
+fn phase() -> impl Strategy<Value = Phase> {
+    prop::sample::select(Phase::ALL.to_vec())
+}
+
+fn milestone() -> impl Strategy<Value = Milestone> {
+    prop::sample::select(vec![
+        Milestone::None,
+        Milestone::Armed,
+        Milestone::Written,
+        Milestone::Provisioned,
+        Milestone::Releasing,
+    ])
+}
+
+fn id() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["a", "b"])
+}
+
+fn anchor() -> impl Strategy<Value = Anchor> {
+    let hold = (time(), count(), inputs()).prop_map(|(until, count, inputs)| AuthHold { until, count, inputs });
+    (number(), of(id()), of(id()), milestone(), any::<bool>(), any::<bool>(), of(id()), of(hold)).prop_map(
+        |(seq, claimed, deployment, milestone, adopted, powered_on, uuid, hold)| Anchor {
+            seq,
+            claim: claimed.map(claim),
+            deployment: deployment.map(|id| order(id, IMAGE).deployment),
+            milestone,
+            adopted,
+            powered_on,
+            uuid: uuid.map(str::to_owned),
+            hold,
+            ..Anchor::default()
+        },
+    )
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let origin = prop::sample::select(vec![Origin::Look, Origin::Act, Origin::Object]);
+    (failure(), origin, count(), time(), time(), time(), inputs()).prop_map(
+        |(failure, origin, count, since, last, next_try, inputs)| Fault {
+            failure,
+            origin,
+            count,
+            since,
+            last,
+            next_try,
+            inputs,
+        },
+    )
+}
+
+fn doing() -> impl Strategy<Value = Doing> {
+    let deeds = [Deed::PowerOn, Deed::ShutDown, Deed::PowerOff, Deed::Restart, Deed::PrepareBoot, Deed::CleanUp];
+    (prop::sample::select(deeds.to_vec()), time(), time()).prop_map(|(what, since, first)| Doing { what, since, first })
+}
+
+fn wait() -> impl Strategy<Value = Wait> {
+    let reasons =
+        ["PoweringOn", "PoweringOff", "Booting", "PowerUnsettled", "FleetBrake", "BootOverrideUnused", "Inspecting"];
+    (prop::sample::select(reasons.to_vec()), time(), time()).prop_map(|(reason, since, deadline)| Wait {
+        reason: reason.into(),
+        message: String::new(),
+        since,
+        deadline,
+    })
+}
+
+fn power() -> impl Strategy<Value = PowerState> {
+    prop::sample::select(vec![
+        PowerState::On,
+        PowerState::Off,
+        PowerState::PoweringOn,
+        PowerState::PoweringOff,
+        PowerState::Paused,
+        PowerState::Unknown,
+    ])
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let first = (phase(), time(), of(phase()), anchor(), any::<bool>(), number(), of(doing()), count());
+    let second = (of(time()), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
+    (first, second).prop_map(
+        |(
+            (phase, since, left, anchor, inspected, acted, doing, boots),
+            (started, power, wait, fault, beneath, id, moments),
+        )| {
+            let moment = Moment { at: since, phase, message: String::new() };
+            Record {
+                phase,
+                since,
+                left,
+                anchor,
+                target: id.map(str::to_owned),
+                inspected,
+                acted,
+                doing,
+                boots,
+                started,
+                power,
+                wait,
+                fault,
+                beneath,
+                rebooted: id.map(str::to_owned),
+                inspection: id.map(str::to_owned),
+                timeline: vec![moment; moments],
+            }
+        },
+    )
+}
+
+fn seen() -> impl Strategy<Value = Seen> {
+    let persistence = prop::sample::select(vec![Persistence::Disabled, Persistence::Once, Persistence::Continuous]);
+    let target = prop::sample::select(vec![BootTarget::None, BootTarget::Cd, BootTarget::Hdd]);
+    let boot = (target, persistence).prop_map(|(target, persistence)| BootOverride {
+        target,
+        persistence,
+        mode: None,
+        http_uri: None,
+    });
+    let progress = prop::sample::select(vec![BootProgress::Untold, BootProgress::InPost, BootProgress::OsStarted]);
+    let media = of(id()).prop_map(|image| {
+        vec![Media { slot: "Cd".into(), inserted: image.is_some(), image: image.map(str::to_owned) }]
+    });
+    (power(), of(boot), progress, of(media), any::<bool>(), of(id())).prop_map(
+        |(power, boot, progress, media, hardware, uuid)| Seen {
+            power,
+            boot,
+            progress,
+            media,
+            hardware: hardware.then(|| Box::new(Hardware::default())),
+            uuid: uuid.map(str::to_owned),
+            ..Seen::default()
+        },
+    )
+}
+
+fn sight() -> impl Strategy<Value = Sight> {
+    let outcome = (number(), prop_oneof![Just(Ok(())), failure().prop_map(Err)])
+        .prop_map(|(number, result)| Outcome { number, result });
+    let seen = prop_oneof![3 => seen().prop_map(Ok), 1 => failure().prop_map(Err)];
+    let bmc = (time(), number(), inputs(), of(outcome), seen).prop_map(|(at, after, inputs, act, seen)| BmcSight {
+        at,
+        after,
+        inputs,
+        act,
+        seen,
+    });
+    let consumer = prop::sample::select(vec![
+        Whereabouts::NotLookedUp,
+        Whereabouts::Alive,
+        Whereabouts::Gone,
+        Whereabouts::Unknown("why".into()),
+    ]);
+    (of(bmc), inputs(), id(), consumer, any::<bool>(), any::<u8>()).prop_map(
+        |(bmc, inputs, target, consumer, granted, spread)| Sight {
+            now: start_of_time(),
+            inputs,
+            target: target.into(),
+            bmc,
+            consumer,
+            rival: None,
+            granted: if granted { vec![Ask::Deploy, Ask::Disrupt] } else { Vec::new() },
+            held: None,
+            spread,
+        },
+    )
+}
+
+fn goal() -> impl Strategy<Value = Goal> {
+    let road = prop::sample::select(vec![
+        Road::Manage,
+        Road::Manage,
+        Road::Park,
+        Road::Detach,
+        Road::Delete(Farewell::Tidy),
+        Road::Delete(Farewell::Force),
+    ]);
+    (road, of(id()), any::<bool>(), of(any::<bool>()), of(id()), of(id()), any::<bool>(), any::<bool>()).prop_map(
+        |(road, claimed, ordered, online, reboot, inspect, release_anyway, provision_adopted)| Goal {
+            road,
+            claim: claimed.map(claim),
+            order: claimed.filter(|_| ordered).map(|id| order(id, IMAGE)),
+            online,
+            reboot: reboot.map(str::to_owned),
+            inspect: inspect.map(str::to_owned),
+            release_anyway,
+            provision_adopted,
+            ..Goal::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(Config { failure_persistence: None, cases: super::history::cases(4000), ..Config::default() })]
+
+    #[test]
+    fn whatever_it_is_given_the_step_answers(goal in goal(), anchor in of(anchor()), record in of(record()), sight in sight()) {
+        let remembered = Remembered { anchor: Ok(anchor), record };
+        let next = step(&goal, remembered, &sight);
+        let moves = !next.acts.is_empty() || next.look.is_some() || next.again.is_some();
+        prop_assert!(moves || next.finished || next.record.phase == Phase::Detached, "stuck: {next:#?}");
+        prop_assert!(next.again.is_none_or(|again| again > sight.now || next.inquire), "again at {:?}", next.again);
+        if let Some(wait) = &next.record.wait {
+            prop_assert!(wait.since <= sight.now, "{wait:?}");
+        }
+        prop_assert!(next.acts.is_empty() || sight.bmc.is_some_and(|bmc| bmc.seen.is_ok() && bmc.inputs == sight.inputs));
+        let text = serde_json::to_string(&next.record).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), next.record);
+    }
+}
