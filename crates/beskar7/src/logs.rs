@@ -7,6 +7,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 const DEFAULT_LEVEL: &str = "info";
+/// The controller runtime wraps every line in a span that repeats the host. Whoever names it gets it all the same.
+const QUIET: &str = "kube_runtime=warn";
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Logs")]
@@ -45,7 +47,9 @@ impl LogArgs {
                 std::env::var("RUST_LOG").ok().filter(|level| !level.is_empty()).unwrap_or(DEFAULT_LEVEL.to_owned())
             }
         };
-        let filter = EnvFilter::builder().parse(&level).map_err(|error| anyhow::anyhow!("$RUST_LOG: {error}"))?;
+        let filter = EnvFilter::builder()
+            .parse(format!("{QUIET},{level}"))
+            .map_err(|error| anyhow::anyhow!("$RUST_LOG: {error}"))?;
         let terminal = std::io::stderr().is_terminal();
         let human = match self.log_format {
             LogFormat::Auto => terminal,

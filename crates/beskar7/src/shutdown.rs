@@ -26,8 +26,11 @@ async fn watch(mut terminate: Signal, mut interrupt: Signal, token: Cancellation
             _ = interrupt.recv() => "SIGINT",
         }
     };
-    info!("{}: stopping; a second signal ends at once", next().await);
+    // Not inside of the macros: they look at their arguments only if the level is logged.
+    let first = next().await;
+    info!("{first}: stopping; a second signal ends at once");
     token.cancel();
-    warn!("{}: ending at once", next().await);
+    let second = next().await;
+    warn!("{second}: ending at once");
     std::process::exit(INTERRUPTED);
 }

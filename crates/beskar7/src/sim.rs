@@ -147,7 +147,7 @@ async fn run(args: &Args, fleet: &Fleet) -> anyhow::Result<()> {
         }
         Some(file) => {
             let text = args.write_manifests(endpoints);
-            std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+            write_whole(file, &text).with_context(|| format!("cannot write {}", file.display()))?;
             output::line(&told)?;
         }
         None => output::line(&told)?,
@@ -155,6 +155,17 @@ async fn run(args: &Args, fleet: &Fleet) -> anyhow::Result<()> {
     shutdown.cancelled().await;
     serving.stop().await;
     Ok(())
+}
+
+/// Scripts wait for the file to appear: then it must be complete.
+fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
+    if file.exists() && !file.is_file() {
+        return std::fs::write(file, text);
+    }
+    let mut draft = file.as_os_str().to_owned();
+    draft.push(".new");
+    std::fs::write(&draft, text)?;
+    std::fs::rename(&draft, file)
 }
 
 impl Args {

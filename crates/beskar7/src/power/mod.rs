@@ -157,8 +157,8 @@ fn agreed(action: Action, targets: &[Target]) -> anyhow::Result<bool> {
     let lines: Vec<_> = used
         .iter()
         .map(|(label, consumer, host)| {
-            let state = host.status.as_ref().and_then(|status| status.state.as_deref()).unwrap_or("Claimed");
-            format!("{label} is {state} for {consumer}")
+            let state = host.status.as_ref().and_then(|status| status.state.as_deref()).unwrap_or("not seen yet");
+            format!("{label} ({state}) is held by {consumer}")
         })
         .collect();
     if !std::io::stdin().is_terminal() {

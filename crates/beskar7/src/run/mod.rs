@@ -47,7 +47,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         cluster = access.url(),
         namespace = config.namespace.as_deref().unwrap_or("(all)"),
         watch_filter = config.watch_filter,
-        identity = config.election.as_ref().map(|election| election.identity.as_str()),
+        identity = config.election.as_ref().map_or("(alone)", |election| election.identity.as_str()),
         lease = config.election.as_ref().map(|election| format!("{}/{}", election.namespace, election.lease)),
         "beskar7 looks after PhysicalHosts"
     );

@@ -109,7 +109,7 @@ async fn a_host_in_use_needs_a_word_more() {
     let bench = Bench::new(&claimed, &json!({"state": "Provisioned", "observedPowerState": "On"})).await;
     for action in ["off", "cycle"] {
         let error = bench.power(&[action, "a"]).await.error();
-        assert!(error.contains("is Provisioned for Beskar7Machine node-01"), "{error}");
+        assert!(error.contains("/a (Provisioned) is held by Beskar7Machine node-01"), "{error}");
         assert!(error.contains("add --yes; nothing was changed"), "{error}");
     }
     assert_eq!(bench.online().await, None);

@@ -117,6 +117,31 @@ async fn it_looks_after_simulated_servers_with_a_role_only_until_it_is_told_to_s
     assert!(!said.contains("password"), "{said}");
 }
 
+#[tokio::test]
+async fn it_runs_on_however_little_is_logged() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("quiet").await;
+    let account = operator(cluster, &namespace).await;
+    let probes = format!("127.0.0.1:{}", free_port());
+    let run = Running::start(&[
+        "run",
+        "--kubeconfig",
+        account.kubeconfig().to_str().unwrap(),
+        "--namespace",
+        &namespace,
+        "--leader-elect=false",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address",
+        &probes,
+        "--log-level=off",
+    ]);
+    wait_for("the operator to be ready", PATIENCE, || answers(&probes, "/readyz")).await;
+    run.signal(Signal::INT);
+    let (status, said) = run.ends().await;
+    assert!(status.success(), "{said}");
+    assert_eq!(said, "");
+}
+
 async fn holder(cluster: &Cluster, namespace: &str) -> Option<String> {
     let leases: Api<Lease> = Api::namespaced(cluster.admin(), namespace);
     leases.get(LEASE).await.ok()?.spec?.holder_identity
