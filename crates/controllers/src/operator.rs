@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
@@ -10,6 +11,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::controller::{self, Controller};
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::{self, ObjectRef, Store};
+use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use tokio::sync::mpsc;
@@ -161,30 +163,28 @@ impl Operator {
         hands.stop().await;
         hosts.tasks.close();
         // Events that are on their way may arrive; nothing depends on them.
-        tokio::time::timeout(std::time::Duration::from_secs(1), hosts.tasks.wait()).await.ok();
+        tokio::time::timeout(Duration::from_secs(1), hosts.tasks.wait()).await.ok();
     }
 
     async fn drive<D: HostDialect>(&self, hosts: Arc<HostLoop<D>>, woken: mpsc::UnboundedReceiver<HostKey>) {
         let (store, writer) = reflector::store();
         let (index, bystander) = (hosts.index.clone(), hosts.clone());
         let stream = watcher(self.api::<D>(), self.watch_config())
-            .default_backoff()
+            .backoff(pauses())
             .try_filter_map(|event| std::future::ready(Ok(readable(event))))
             .modify(|host| host.meta_mut().managed_fields = None)
             .inspect_ok(move |event| follow::<D>(&index, &bystander, event))
             .reflect(writer)
-            .applied_objects();
+            .applied_objects()
+            // Handed on, an interruption would hold up everything that wakes a host, not only the watch.
+            .filter_map(|event| std::future::ready(uninterrupted(event, D::NAME).map(Ok)));
         self.metrics.follow_hosts(D::NAME, host_counter::<D>(store.clone()));
         let woken = tokio_stream(woken).map(|key| ObjectRef::new(&key.name).within(&key.namespace));
         Controller::for_stream(stream, store)
             .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
             .reconcile_on(woken)
             .run(|host, hosts: Arc<HostLoop<D>>| hosts.reconcile(host), HostLoop::<D>::after_error, hosts)
-            .for_each(|result| async move {
-                if let Err(error @ controller::Error::QueueError(_)) = result {
-                    warn!(%error, "the watch was interrupted; it is taken up again");
-                }
-            })
+            .for_each(|_| std::future::ready(()))
             .await;
     }
 
@@ -248,31 +248,58 @@ async fn watch_secrets(
     wake: mpsc::UnboundedSender<HostKey>,
 ) {
     let stream = watcher(secrets, watcher::Config::default())
-        .default_backoff()
+        .backoff(pauses())
         .modify(|secret| {
             secret.metadata.managed_fields = None;
             secret.metadata.annotations = None;
             secret.metadata.labels = None;
         })
         .reflect(writer)
-        .touched_objects();
+        .touched_objects()
+        .filter_map(|event| std::future::ready(uninterrupted(event, "Secrets")));
     futures::pin_mut!(stream);
-    loop {
-        match stream.next().await {
-            Some(Ok(secret)) => {
-                let (namespace, name) = (secret.namespace().unwrap_or_default(), secret.name_any());
-                let dependents = index.dependents(&namespace, &name);
-                if dependents.is_empty() || !vault.is_news(&namespace, &name, &secret.metadata).await {
-                    continue;
-                }
-                for key in dependents {
-                    // Nobody listens any more only when the loop has stopped.
-                    wake.send(key).ok();
-                }
-            }
-            Some(Err(error)) => warn!(%error, "the watch of Secrets was interrupted; it is taken up again"),
-            None => return,
+    while let Some(secret) = stream.next().await {
+        let (namespace, name) = (secret.namespace().unwrap_or_default(), secret.name_any());
+        let dependents = index.dependents(&namespace, &name);
+        if dependents.is_empty() || !vault.is_news(&namespace, &name, &secret.metadata).await {
+            continue;
         }
+        for key in dependents {
+            // Nobody listens any more only when the loop has stopped.
+            wake.send(key).ok();
+        }
+    }
+}
+
+/// What a watch shows. That it was interrupted is only worth a line in the log: it is taken up again.
+fn uninterrupted<T>(event: Result<T, watcher::Error>, of: &str) -> Option<T> {
+    event.inspect_err(|error| warn!(%error, of, "the watch was interrupted; it is taken up again")).ok()
+}
+
+/// Pauses before an interrupted watch is taken up again. We are one client with two watches: nobody is helped when we stay
+/// deaf for a minute after the API server came back, as kube's own default does.
+fn pauses() -> ResetTimerBackoff<Pauses> {
+    ResetTimerBackoff::new(Pauses(SHORTEST_PAUSE), 4 * LONGEST_PAUSE)
+}
+
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+struct Pauses(Duration);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = self.0.mul_f64(0.5 + 0.5 * fastrand::f64());
+        self.0 = (self.0 * 2).min(LONGEST_PAUSE);
+        Some(pause)
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0 = SHORTEST_PAUSE;
     }
 }
 
