@@ -1,10 +1,14 @@
 //! The operator on a real API server, under the ServiceAccount and roles that we ship, with simulated BMCs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod api_outage;
+mod connection;
 mod crash;
 mod deploy;
 mod gate;
+mod input;
 mod lifecycle;
 mod power;
 mod story;
+mod tls;
 mod world;

@@ -86,7 +86,11 @@ impl World {
 
     /// A namespace in which nobody acts yet.
     pub(crate) async fn quiet(prefix: &str) -> Self {
-        let cluster = Cluster::shared().await;
+        Self::quiet_on(Cluster::shared().await, prefix).await
+    }
+
+    /// The same on a cluster of one's own.
+    pub(crate) async fn quiet_on(cluster: &'static Cluster, prefix: &str) -> Self {
         cluster.apply_yaml(&api::crds_yaml()).await;
         let namespace = cluster.namespace(prefix).await;
         let account = cluster.service_account(&namespace, "beskar7", ROLES).await;
@@ -163,6 +167,11 @@ impl World {
         bmc
     }
 
+    /// The BMC of that name.
+    pub(crate) fn bmc(&self, name: &str) -> sim::Bmc {
+        self.bmcs.lock().unwrap()[name].clone()
+    }
+
     /// Creates the Secret that hosts use unless they say otherwise.
     pub(crate) async fn create_secret(&self, name: &str, username: &str, password: &str) {
         let yaml = format!(
@@ -209,6 +218,14 @@ impl World {
 
     async fn patch(&self, name: &str, patch: Value) -> PhysicalHost {
         self.hosts().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+    }
+
+    /// Empties a host's status, as somebody with an editor might.
+    pub(crate) async fn wipe_status(&self, name: &str) {
+        let mut host = self.host(name).await;
+        host.status = None;
+        self.hosts().replace_status(name, &kube::api::PostParams::default(), &host).await.unwrap();
+        assert_eq!(self.hosts().get_status(name).await.unwrap().status, None);
     }
 
     /// The host as it is now.
@@ -368,6 +385,27 @@ pub(crate) fn state_of(host: &PhysicalHost) -> String {
 /// The reason of a host's fault.
 pub(crate) fn fault_of(host: &PhysicalHost) -> Option<String> {
     Some(host.status.as_ref()?.fault.as_ref()?.reason.clone())
+}
+
+/// Asserts that the host's user is told: a fault of that reason, and everywhere the same sentence with these words in it.
+pub(crate) fn assert_told(host: &PhysicalHost, reason: &str, words: &[&str]) {
+    let status = host.status.clone().unwrap_or_default();
+    let fault = status.fault.clone().unwrap_or_else(|| panic!("no fault: {status:?}"));
+    assert_eq!(fault.reason, reason, "{}", fault.message);
+    for word in words {
+        assert!(fault.message.contains(word), "{word:?} is not in {:?}", fault.message);
+    }
+    assert_eq!(status.error_message.as_deref(), Some(fault.message.as_str()));
+    let ready = status.condition("Ready").cloned().unwrap_or_else(|| panic!("not Ready: {status:?}"));
+    assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", reason));
+    assert_eq!(ready.message, fault.message);
+}
+
+/// Whether a host shows no trace of trouble.
+pub(crate) fn is_well(host: &PhysicalHost) -> bool {
+    let untroubled =
+        host.status.as_ref().is_some_and(|status| status.fault.is_none() && status.error_message.is_none());
+    untroubled && ["Ready", "RedfishConnectionReady"].iter().all(|type_| condition(host, type_).0 == "True")
 }
 
 /// Status and reason of a condition.

@@ -1,0 +1,380 @@
+//! BMCs that refuse us, fail us, or are away for a while.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use api::beskar7::PhysicalHost;
+use controllers::clock::Clock as _;
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::{Event, Secret};
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use sim::{Credentials, Effect, Fault, FaultBody, Kind, PowerState, Verb};
+use testkit::wait_for;
+use tracing_subscriber::filter::dynamic_filter_fn;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+
+use crate::world::{Hurry, SOON, World, assert_told, claim, condition, fault_of, instant_bmc, is_well, spec, state_of};
+
+const ISO: &str = "http://images.test/os.iso";
+
+fn logins(bmc: &sim::Bmc) -> u64 {
+    bmc.counters().of(Verb::Post, Kind::Sessions)
+}
+
+fn hold(host: &PhysicalHost) -> Option<(u64, jiff::Timestamp)> {
+    let anchor: Value = serde_json::from_str(host.metadata.annotations.as_ref()?.get("beskar7.io/anchor")?).unwrap();
+    let hold = anchor.get("hold")?;
+    Some((hold["count"].as_u64().unwrap(), hold["until"].as_str().unwrap().parse().unwrap()))
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_tried_once_until_the_hold_is_over_or_the_secret_changes() {
+    let world = World::quiet("wrong-password").await;
+    let clock = Hurry::by(30);
+    world.start_operator_with(clock, |_| {});
+    let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
+    world.create_secret("bmc", "admin", "guessed").await;
+    world.create_host("server-01", json!({})).await;
+    let host = world.wait_for_fault("server-01", "AuthenticationFailed").await;
+    assert_told(&host, "AuthenticationFailed", &["https://server-01 refused the user name and password", "Secret"]);
+    assert_eq!(condition(&host, "RedfishConnectionReady"), ("False".into(), "AuthenticationFailed".into()));
+    let (count, until) = hold(&host).unwrap();
+    assert_eq!((count, logins(&bmc)), (1, 1));
+
+    // Neither a restart nor a lost status shortens the hold.
+    world.stop_operator().await;
+    let wiped = Patch::Merge(json!({ "status": null }));
+    world.hosts().patch_status("server-01", &PatchParams::default(), &wiped).await.unwrap();
+    world.start_operator_with(clock, |_| {});
+    let host = world.wait_for_fault("server-01", "AuthenticationFailed").await;
+    assert_eq!(hold(&host), Some((1, until)));
+    let nearly = until - jiff::SignedDuration::from_secs(90);
+    wait_for("most of the hold to pass", SOON, async || (clock.now() >= nearly).then_some(())).await;
+    assert_eq!(logins(&bmc), 1, "locked accounts are made of this");
+    assert!(bmc.counters().total() <= 4 && world.writes().await <= 12, "{:?}", bmc.counters());
+    assert!(clock.now() < until, "this machine is too slow for this test");
+
+    wait_for("the second try", SOON, async || (logins(&bmc) == 2).then_some(())).await;
+    assert!(clock.now() >= until);
+    let host = world.wait_until("server-01", "a second hold", |host| hold(host).is_some_and(|(n, _)| n == 2)).await;
+    let (_, second) = hold(&host).unwrap();
+    assert!(second.duration_since(until) >= jiff::SignedDuration::from_mins(20), "it doubles: {until} {second}");
+
+    world.create_secret("bmc", "admin", "password").await;
+    let host = world.wait_for_state("server-01", "Available").await;
+    assert!(is_well(&host) && hold(&host).is_none(), "{host:?}");
+    assert_eq!(logins(&bmc), 3);
+    assert_eq!(world.events("server-01").await.iter().filter(|reason| *reason == "AuthenticationFailed").count(), 1);
+}
+
+#[tokio::test]
+async fn a_password_that_was_put_right_on_the_bmc_is_found_out_when_the_hold_is_over() {
+    let world = World::quiet("account-fixed").await;
+    world.start_operator_with(Hurry::by(30), |_| {});
+    let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
+    world.create_secret("bmc", "admin", "agreed").await;
+    world.create_host("server-01", json!({})).await;
+    world.wait_for_fault("server-01", "AuthenticationFailed").await;
+    bmc.set_credentials(Credentials::new("admin", "agreed"));
+    let host = world.wait_for_state("server-01", "Available").await;
+    assert!(is_well(&host), "{:?}", host.status);
+    assert_eq!(logins(&bmc), 2);
+}
+
+#[tokio::test]
+async fn hosts_behind_one_bmc_try_a_wrong_password_once_for_all() {
+    let world = World::quiet("refused-for-all").await;
+    world.start_operator_with(Hurry::by(30), |_| {});
+    let mut plan = spec("chassis").timing(sim::Timing::INSTANT);
+    plan.hardware = (0..2).map(|index| sim::Hardware::invent(&plan.personality, 78, index)).collect();
+    let bmc = world.add_bmc("chassis", sim::Bmc::new(plan));
+    world.create_secret("bmc", "admin", "guessed").await;
+    for (name, system) in [("left", "1"), ("right", "2")] {
+        let connection = json!({ "address": "https://chassis", "systemID": system });
+        world.create_host(name, json!({ "redfishConnection": connection })).await;
+    }
+    for count in [1, 2] {
+        for name in ["left", "right"] {
+            let held = |host: &PhysicalHost| hold(host).is_some_and(|(times, _)| times == count);
+            world.wait_until(name, "the next hold", held).await;
+        }
+        assert_eq!(logins(&bmc), count);
+    }
+    world.create_secret("bmc", "admin", "password").await;
+    for name in ["left", "right"] {
+        world.wait_for_state(name, "Available").await;
+    }
+    assert_eq!((logins(&bmc), bmc.sessions_open()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_label_on_the_secret_is_no_new_password() {
+    let world = World::new("labelled").await;
+    let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
+    world.create_secret("bmc", "admin", "guessed").await;
+    world.create_host("server-01", json!({})).await;
+    world.wait_for_fault("server-01", "AuthenticationFailed").await;
+    let secrets: Api<Secret> = Api::namespaced(world.cluster.admin(), &world.namespace);
+    let label = Patch::Merge(json!({ "metadata": { "labels": { "seen-by": "backup" } } }));
+    secrets.patch("bmc", &PatchParams::default(), &label).await.unwrap();
+    // One watch shows all Secrets in order: who sees this one has seen the label.
+    world.add_bmc("server-02", instant_bmc("server-02"));
+    world.create_host("server-02", json!({ "redfishConnection": { "credentialsSecretRef": "later" } })).await;
+    world.wait_for_fault("server-02", "SecretNotFound").await;
+    world.create_secret("later", "admin", "password").await;
+    world.wait_for_state("server-02", "Available").await;
+    assert_eq!(logins(&bmc), 1);
+    world.create_secret("bmc", "admin", "password").await;
+    world.wait_for_state("server-01", "Available").await;
+    assert_eq!(logins(&bmc), 2);
+}
+
+#[tokio::test]
+async fn a_password_that_must_be_changed_first_is_told_and_not_tried_again() {
+    let world = World::new("new-password").await;
+    let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
+    let body = json!({ "error": { "code": "Base.1.8.GeneralError", "message": "See ExtendedInfo.", "@Message.ExtendedInfo": [{
+        "MessageId": "Base.1.8.PasswordChangeRequired",
+        "Message": "The password provided for this account must be changed before access is granted.",
+    }] } });
+    let wants = Effect::Status { code: 403, body: FaultBody::Json(body.to_string()) }.always();
+    bmc.faults().add(wants.kind(Kind::Sessions).method(Verb::Post));
+    world.create_secret("bmc", "admin", "password").await;
+    world.create_host("server-01", json!({})).await;
+    let host = world.wait_for_fault("server-01", "PasswordChangeRequired").await;
+    assert_told(&host, "PasswordChangeRequired", &["https://server-01", "set a new password and update the Secret"]);
+    assert_eq!((logins(&bmc), hold(&host).map(|(count, _)| count)), (1, Some(1)));
+    bmc.faults().clear();
+    bmc.set_credentials(Credentials::new("admin", "changed"));
+    world.create_secret("bmc", "admin", "changed").await;
+    world.wait_for_state("server-01", "Available").await;
+}
+
+#[tokio::test]
+async fn a_new_password_for_a_provisioned_host_is_taken_up_in_silence() {
+    let world = World::new("rotation").await;
+    let bmc = provisioned(&world, "server-01").await;
+    let (resets, events, writes) = (bmc.first().resets, world.events("server-01").await, world.writes().await);
+    let before = world.host("server-01").await;
+    bmc.set_credentials(Credentials::new("admin", "rotated"));
+    world.create_secret("bmc", "admin", "rotated").await;
+    wait_for("a login with the new password", SOON, async || (logins(&bmc) == 2).then_some(())).await;
+    wait_for("the old session to be closed", SOON, async || (bmc.sessions_open() == 1).then_some(())).await;
+    // It works: an order from the user is carried out.
+    world.annotate("server-01", "beskar7.io/inspect", Some("again")).await;
+    wait_for("an event of the new inventory", SOON, async || {
+        world.events("server-01").await.contains(&"Inspected".to_owned()).then_some(())
+    })
+    .await;
+    let after = world.host("server-01").await;
+    assert_eq!(condition_times(&before), condition_times(&after), "no condition has changed");
+    assert_eq!((state_of(&after).as_str(), bmc.first().resets), ("Provisioned", resets));
+    assert_eq!(world.events("server-01").await.len(), events.len() + 1);
+    assert!(world.writes().await <= writes + 3, "only for the inventory");
+}
+
+/// Whatever happens to the BMC of a running server, the server runs on. All at once, because some of it takes minutes.
+#[tokio::test]
+async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
+    let world = World::new("outages").await;
+    let always = |effect: Effect| vec![effect.always()];
+    let status = |code: u16, body: FaultBody| Effect::Status { code, body }.always();
+    let outages: [(&str, Vec<Fault>, &[&str], &str); 7] = [
+        ("busy", vec![status(503, FaultBody::Redfish)], &["BreakerOpen"], "answered with 503"),
+        ("proxy", vec![status(502, FaultBody::Html)], &["BreakerOpen"], "it answered HTML"),
+        ("drops", always(Effect::Drop), &["BreakerOpen"], "connection reset"),
+        ("refuses", always(Effect::Refuse), &["BreakerOpen"], "connection refused"),
+        // Two requests of a minute each are what a look has time for.
+        ("hangs", vec![Effect::Hang.always().times(2)], &["Unreachable", "BreakerOpen"], "no answer within 60 s"),
+        ("full", always(Effect::SessionLimit(0)), &["SessionLimit"], "no free session"),
+        ("locked", always(Effect::Unauthorized), &["AuthenticationFailed", "BadAnswer"], "https://locked"),
+    ];
+    join_all(outages.iter().map(|(name, ..)| provisioned(&world, name))).await;
+    world.stop_operator().await;
+    world.start_operator_with(Hurry::by(20), |_| {});
+    join_all(outages.map(async |(name, faults, reasons, words)| {
+        let bmc = world.bmc(name);
+        wait_for("a look by the new operator", SOON, async || (bmc.sessions_open() == 1).then_some(())).await;
+        let (before, journal) = (bmc.first(), bmc.journal().len());
+        let seen = world.host(name).await;
+        assert!(is_well(&seen), "{:?}", seen.status);
+        bmc.reset_counters();
+        for fault in faults {
+            bmc.faults().add(fault);
+        }
+        if name == "full" {
+            bmc.drop_sessions();
+        }
+        let lost = |host: &PhysicalHost| fault_of(host).is_some_and(|reason| reasons.contains(&reason.as_str()));
+        let host = world.wait_within(Duration::from_secs(180), name, "an outage", lost).await;
+        assert_told(&host, &fault_of(&host).unwrap(), &[words]);
+        assert_eq!(condition(&host, "RedfishConnectionReady").0, "False");
+        assert_eq!((state_of(&host).as_str(), condition(&host, "HostProvisioned").0.as_str()), ("Provisioned", "True"));
+        assert_eq!(host.status.as_ref().and_then(|status| status.observed_power_state.as_deref()), Some("On"));
+        assert!(bmc.counters().total() <= 20, "{name}: {:?}", bmc.counters());
+
+        bmc.faults().clear();
+        let host = world.wait_within(Duration::from_secs(150), name, "recovery", is_well).await;
+        assert_eq!(state_of(&host), "Provisioned");
+        let after = bmc.first();
+        assert_eq!((after.resets, after.boots, after.power()), (before.resets, before.boots, PowerState::On), "{name}");
+        assert_eq!(bmc.journal().len(), journal, "{name}: {:?}", bmc.journal());
+        wait_for("an event of the recovery", SOON, async || {
+            world.events(name).await.contains(&"Recovered".to_owned()).then_some(())
+        })
+        .await;
+    }))
+    .await;
+    let writes = world.writes().await;
+    assert!(writes <= 7 * 40, "{writes} writes");
+}
+
+#[tokio::test]
+async fn what_is_not_redfish_is_told_and_registered_once_it_is() {
+    let world = World::quiet("not-redfish").await;
+    world.start_operator_with(Hurry::by(20), |_| {});
+    world.create_secret("bmc", "admin", "password").await;
+    let page = |code: u16| Effect::Status { code, body: FaultBody::Html }.always();
+    let json = |text: &str| Effect::Status { code: 200, body: FaultBody::Json(text.into()) }.always();
+    let cases = [
+        ("page", page(200), "HTML"),
+        ("missing", page(404), "404"),
+        ("other-api", json("{\"hello\": \"world\"}"), "https://other-api"),
+        ("garbage", json("{\"RedfishVersion\": "), "not JSON"),
+    ];
+    join_all(cases.map(async |(name, fault, words)| {
+        let bmc = world.add_bmc(name, instant_bmc(name));
+        bmc.faults().add(fault);
+        world.create_host(name, json!({})).await;
+        let host = world.wait_for_fault(name, "NotRedfish").await;
+        assert_told(&host, "NotRedfish", &["does not speak Redfish", words]);
+        assert_eq!(condition(&host, "RedfishConnectionReady"), ("False".into(), "NotRedfish".into()));
+        assert_eq!(logins(&bmc), 0, "a password is not sent to whatever that is");
+        assert!(bmc.counters().total() <= 4, "{name}: {:?}", bmc.counters());
+        bmc.faults().clear();
+        let host = world.wait_for_state(name, "Available").await;
+        assert!(is_well(&host), "{:?}", host.status);
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn an_operator_that_stops_leaves_no_session_behind() {
+    let world = World::new("goodbye").await;
+    let names = ["server-01", "server-02", "server-03"];
+    let bmcs = join_all(names.map(|name| world.available_host(name))).await;
+    // One that is logged in but still taking its inventory.
+    let slow = instant_bmc("slow");
+    world.add_bmc("slow", slow.clone());
+    slow.faults().add(Effect::Latency(Duration::from_secs(2)).always().kind(Kind::Systems));
+    world.create_host("slow", json!({})).await;
+    wait_for("the slow one to be logged in", SOON, async || (slow.sessions_open() == 1).then_some(())).await;
+    assert!(bmcs.iter().all(|bmc| bmc.sessions_open() == 1), "one each");
+    world.stop_operator().await;
+    let open: Vec<_> = bmcs.iter().chain([&slow]).map(sim::Bmc::sessions_open).collect();
+    assert_eq!(open, [0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn credentials_are_shown_nowhere() {
+    let (user, wrong, right) = ("op-Kx7wq2", "wrong-Zt5vb9Lm", "right-Hj3nd8Pq");
+    let log = Log::capture("hush-hush");
+    let world = World::new("hush-hush").await;
+    let mut plan = spec("server-01").timing(sim::Timing::INSTANT);
+    plan.credentials = Credentials::new(user, right);
+    let bmc = sim::Bmc::new(plan);
+    // A BMC may quote what it was sent.
+    let quote = json!({ "error": { "@Message.ExtendedInfo": [{
+        "MessageId": "Base.1.8.PropertyValueError", "Message": format!("The value {wrong} of Password is wrong."),
+    }] } });
+    let quotes = Effect::Status { code: 401, body: FaultBody::Json(quote.to_string()) }.always();
+    bmc.faults().add(quotes.kind(Kind::Sessions).method(Verb::Post).times(1));
+    let serving = sim::Fleet::from_bmcs(vec![bmc.clone()]).serve(sim::ServeSpec::default()).await.unwrap();
+    let connection = json!({ "address": serving.endpoints()[0].url(), "insecureSkipVerify": true });
+    world.create_secret("bmc", user, wrong).await;
+    world.create_host("server-01", json!({ "redfishConnection": connection })).await;
+    let host = world.wait_for_fault("server-01", "AuthenticationFailed").await;
+    assert_told(&host, "AuthenticationFailed", &["[password]"]);
+    let mut shown = serde_json::to_string(&host).unwrap();
+    world.create_secret("bmc", user, right).await;
+    world.wait_for_state("server-01", "Available").await;
+    // Without a session, Basic: the password goes over the wire each time.
+    bmc.drop_sessions();
+    world.annotate("server-01", "beskar7.io/inspect", Some("again")).await;
+    wait_for("the new inventory", SOON, async || {
+        world.events("server-01").await.contains(&"Inspected".to_owned()).then_some(())
+    })
+    .await;
+    world.stop_operator().await;
+    shown += &serde_json::to_string(&world.host("server-01").await).unwrap();
+    let events: Api<Event> = Api::namespaced(world.cluster.admin(), &world.namespace);
+    shown += &serde_json::to_string(&events.list(&ListParams::default()).await.unwrap().items).unwrap();
+    let logged = log.text();
+    assert!(logged.contains("server-01") && logged.contains("AuthenticationFailed"), "{logged}");
+    shown += &logged;
+    let endpoint = bmc::Endpoint {
+        address: "https://server-01".parse().unwrap(),
+        credentials: bmc::Credentials::new(user, right),
+        family: None,
+    };
+    shown += &format!("{endpoint:?} {:?}", endpoint.credentials);
+    let encoded = [format!("{user}:{wrong}"), format!("{user}:{right}")].map(|pair| base64(pair.as_bytes()));
+    for secret in [user, wrong, right, &encoded[0], &encoded[1]] {
+        if let Some(at) = shown.find(secret) {
+            let from = shown.floor_char_boundary(at.saturating_sub(300));
+            panic!("{secret} is shown: {}", &shown[from..shown.ceil_char_boundary(at + 100)]);
+        }
+    }
+}
+
+/// Adds a BMC and a host of that name, and has it provisioned.
+async fn provisioned(world: &World, name: &str) -> sim::Bmc {
+    let bmc = world.available_host(name).await;
+    world.patch_spec(name, claim("me", ISO)).await;
+    world.wait_for_state(name, "Provisioned").await;
+    bmc
+}
+
+fn condition_times(host: &PhysicalHost) -> Vec<(String, String, String)> {
+    let conditions = host.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+    conditions.into_iter().map(|c| (c.type_, c.status, c.last_transition_time.0.to_string())).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).unwrap().as_str().unwrap().to_owned()
+}
+
+/// Everything that is logged, down to the last detail, by one operator.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Operators run on threads that are called after their namespace. There can be one such log in a process.
+    fn capture(thread: &'static str) -> Self {
+        let log = Self::default();
+        let writer = log.clone();
+        let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(move || writer.clone());
+        let ours = move || std::thread::current().name().is_some_and(|name| name.starts_with(thread));
+        let subscriber = tracing_subscriber::registry().with(layer.with_filter(dynamic_filter_fn(move |_, _| ours())));
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+        log
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
