@@ -171,7 +171,7 @@ impl<D: HostDialect> HostLoop<D> {
 
     async fn look_up_consumer(&self, key: &HostKey, step: &Step) -> Whereabouts {
         match &step.record.anchor.claim {
-            Some(claim) => consumer::whereabouts(&self.client, &claim.consumer, &key.namespace).await,
+            Some(claim) => consumer::whereabouts(&self.client, claim, &key.namespace).await,
             None => Whereabouts::Gone,
         }
     }

@@ -13,6 +13,7 @@ use engine::server;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
+use crate::consumer::id_by_words;
 use crate::dialect::{Connection, HostDialect, TrustWish, View, server_identity};
 use crate::vault::digest;
 
@@ -121,10 +122,7 @@ fn claim(host: &PhysicalHost) -> Option<Claim> {
         name: reference.name.clone().unwrap_or_default(),
     };
     let given = host.annotations().get(names::CLAIM_ID).filter(|id| !id.is_empty());
-    let id = given.cloned().unwrap_or_else(|| {
-        let group = consumer.api_version.split_once('/').map_or("", |(group, _)| group);
-        digest(&format!("{group} {} {} {}", consumer.kind, consumer.namespace, consumer.name))
-    });
+    let id = given.cloned().unwrap_or_else(|| id_by_words(&consumer));
     Some(Claim { id, consumer })
 }
 

@@ -4,11 +4,13 @@
 mod api_outage;
 mod connection;
 mod crash;
+mod deletion;
 mod deploy;
 mod gate;
 mod input;
 mod lifecycle;
 mod power;
+mod release;
 mod story;
 mod tls;
 mod world;

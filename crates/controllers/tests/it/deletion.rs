@@ -1,0 +1,179 @@
+//! Parting with hosts: tidy where we can, never in the way for ever, and not at all where the object only moves.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
+use serde_json::{Value, json};
+use sim::{BootSource, Effect, PowerState};
+use testkit::wait_for;
+
+use crate::story::{
+    HOST, ISO, assert_tidy, assert_untouched, hurried, hurried_world, provisioned_world, resets, running_bmc, runs,
+    sentence, unclaimed, waits_for,
+};
+use crate::world::{SOON, World, claim, instant_bmc, state_of};
+
+async fn delete(world: &World) {
+    world.hosts().delete(HOST, &DeleteParams::default()).await.unwrap();
+}
+
+/// Waits for an event about the host, which may outlive it.
+async fn wait_for_event(world: &World, reason: &str) -> String {
+    let events: Api<Event> = Api::namespaced(world.cluster.admin(), &world.namespace);
+    wait_for(&format!("the event {reason}"), SOON, async || {
+        let all = events.list(&ListParams::default()).await.unwrap();
+        all.items.into_iter().find(|event| event.reason.as_deref() == Some(reason)).and_then(|event| event.message)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_host_that_is_deleted_while_it_is_provisioned_waits_for_its_consumer_and_is_left_tidy() {
+    let (world, bmc) = hurried_world("delete-early", running_bmc()).await;
+    bmc.faults().add(Effect::SlowPower(hurried(40)).always());
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    world.wait_for_state(HOST, "Provisioning").await;
+    delete(&world).await;
+    let host = world.wait_until(HOST, "waiting", |host| waits_for(host, "WaitingForConsumerRelease")).await;
+    assert_eq!(state_of(&host), "Deleting");
+    let told = host.status.unwrap().waiting.unwrap();
+    assert!(told.message.contains("Remove spec.consumerRef") && told.deadline.is_some(), "{told:?}");
+    world.patch_spec(HOST, unclaimed()).await;
+    world.wait_gone(HOST).await;
+    assert_tidy(&bmc);
+}
+
+#[tokio::test]
+async fn a_host_that_is_deleted_while_it_is_prepared_is_never_started() {
+    let (world, bmc) = hurried_world("delete-earlier", running_bmc()).await;
+    bmc.faults().add(Effect::SlowPower(hurried(40)).always());
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    world.wait_until(HOST, "power off", |host| waits_for(host, "PoweringOff")).await;
+    delete(&world).await;
+    world.patch_spec(HOST, unclaimed()).await;
+    world.wait_gone(HOST).await;
+    assert_tidy(&bmc);
+    assert_eq!((resets(&bmc), bmc.first().boots), (vec!["ForceOff".into()], 0));
+}
+
+#[tokio::test]
+async fn a_bmc_that_is_dead_does_not_keep_a_host_for_ever() {
+    let (world, bmc) = provisioned_world("delete-dead", json!({ "name": "me" })).await;
+    bmc.faults().add(Effect::Refuse.always());
+    delete(&world).await;
+    world.patch_spec(HOST, unclaimed()).await;
+    let host = world.wait_until(HOST, "a fault", |host| state_of(host) == "Deleting" && fault(host).is_some()).await;
+    assert!(sentence(&host, "RedfishConnectionReady").contains(HOST), "{}", sentence(&host, "RedfishConnectionReady"));
+    let gone = async || world.hosts().get_opt(HOST).await.unwrap().is_none().then_some(());
+    wait_for("the host to be gone", Duration::from_secs(60), gone).await;
+    let told = wait_for_event(&world, "LeftAsItIs").await;
+    assert!(told.starts_with("Forgotten although the server could not be cleaned up: "), "{told}");
+    assert_untouched(&bmc);
+}
+
+fn fault(host: &api::beskar7::PhysicalHost) -> Option<&api::beskar7::Fault> {
+    host.status.as_ref()?.fault.as_ref()
+}
+
+#[tokio::test]
+async fn a_bmc_that_comes_back_during_a_deletion_is_left_tidy_after_all() {
+    let (world, bmc) = provisioned_world("delete-revived", json!({ "name": "me" })).await;
+    let dead = bmc.faults().add(Effect::Refuse.always());
+    delete(&world).await;
+    world.patch_spec(HOST, unclaimed()).await;
+    world.wait_until(HOST, "a fault", |host| state_of(host) == "Deleting" && fault(host).is_some()).await;
+    bmc.faults().remove(dead);
+    world.wait_gone(HOST).await;
+    assert_tidy(&bmc);
+}
+
+#[tokio::test]
+async fn a_forced_deletion_forgets_at_once_and_says_so() {
+    let (world, bmc) = provisioned_world("delete-force", json!({ "name": "me" })).await;
+    bmc.faults().add(Effect::Hang.always());
+    delete(&world).await;
+    world.wait_for_state(HOST, "Deleting").await;
+    world.annotate(HOST, "beskar7.io/force-delete", Some("true")).await;
+    world.wait_gone(HOST).await;
+    assert_eq!(wait_for_event(&world, "ForcedDeletion").await, "Forgotten by force; the server was left as it is.");
+    assert_untouched(&bmc);
+}
+
+#[tokio::test]
+async fn a_host_that_moves_to_another_cluster_is_let_go_without_a_word_to_its_bmc() {
+    let (world, bmc) = provisioned_world("move", json!({ "name": "me" })).await;
+    // As clusterctl does it: pause, copy, annotate, delete.
+    world.annotate(HOST, "cluster.x-k8s.io/paused", Some("true")).await;
+    world.wait_until(HOST, "the pause", |host| crate::world::condition(host, "Paused").0 == "True").await;
+    world.annotate(HOST, "clusterctl.cluster.x-k8s.io/delete-for-move", Some("")).await;
+    let settled = bmc.counters().total() - sessions(&bmc);
+    delete(&world).await;
+    world.wait_gone(HOST).await;
+    world.stop_operator().await;
+    assert_eq!(bmc.counters().total() - sessions(&bmc), settled, "only the session is ended");
+    assert_untouched(&bmc);
+}
+
+fn sessions(bmc: &sim::Bmc) -> u64 {
+    let counters = bmc.counters();
+    counters.iter().filter(|(_, kind, ..)| *kind == sim::Kind::Session).map(|(.., number)| number).sum()
+}
+
+#[tokio::test]
+async fn a_moved_host_is_known_by_its_anchor_in_its_new_cluster() {
+    let (world, bmc) = provisioned_world("moved", json!({ "name": "me" })).await;
+    let old = world.host(HOST).await;
+    world.annotate(HOST, "clusterctl.cluster.x-k8s.io/delete-for-move", Some("")).await;
+    world.delete_host(HOST).await;
+    // Another namespace would do as well: it arrives without a status, and with another UID.
+    let anchor = old.metadata.annotations.unwrap()["beskar7.io/anchor"].clone();
+    world.create_annotated_host(HOST, json!({ "beskar7.io/anchor": anchor }), claim("me", ISO)).await;
+    let host =
+        world.wait_until(HOST, "its status", |host| crate::world::condition(host, "HostInspected").0 == "True").await;
+    assert_eq!(state_of(&host), "Provisioned");
+    assert_eq!(crate::world::condition(&host, "OrderInEffect").0, "", "it is not adopted, it is ours");
+    assert_untouched(&bmc);
+    world.release(&bmc).await;
+}
+
+/// Registers, follows a power policy if there is one, and deletes; answers which resets there were.
+async fn power_after_deletion(prefix: &str, bmc: sim::Bmc, spec: Value, power: &str) -> Vec<String> {
+    let world = World::new(prefix).await;
+    world.register(&bmc, spec).await;
+    let as_wished = |host: &api::beskar7::PhysicalHost| {
+        state_of(host) == "Available" && host.status.as_ref().unwrap().observed_power_state.as_deref() == Some(power)
+    };
+    world.wait_until(HOST, "available", as_wished).await;
+    world.delete_host(HOST).await;
+    resets(&bmc)
+}
+
+#[tokio::test]
+async fn only_what_we_switched_on_is_switched_off_by_a_deletion() {
+    let (on, off) = (running_bmc(), instant_bmc(HOST));
+    let (left_on, left_off, was_on, switched) = tokio::join!(
+        power_after_deletion("plain-on", on.clone(), json!({}), "On"),
+        power_after_deletion("plain-off", off.clone(), json!({}), "Off"),
+        power_after_deletion("online-on", running_bmc(), json!({ "online": true }), "On"),
+        power_after_deletion("online-off", instant_bmc(HOST), json!({ "online": true }), "On"),
+    );
+    assert_eq!((left_on, on.first().power()), (vec![], PowerState::On));
+    assert_eq!((left_off, off.first().power()), (vec![], PowerState::Off));
+    assert!(was_on.is_empty(), "it was on before us: {was_on:?}");
+    assert_eq!(switched, ["On", "ForceOff"]);
+}
+
+#[tokio::test]
+async fn an_adopted_host_is_deleted_without_touching_what_we_never_started() {
+    let world = World::new("delete-adopted").await;
+    let bmc = running_bmc();
+    world.register(&bmc, claim("me", ISO)).await;
+    world.wait_for_state(HOST, "Provisioned").await;
+    delete(&world).await;
+    world.patch_spec(HOST, unclaimed()).await;
+    world.wait_gone(HOST).await;
+    assert_eq!(runs(&bmc), Some(BootSource::Hdd));
+    assert!(bmc.journal().is_empty(), "{:?}", bmc.journal());
+}

@@ -1,0 +1,278 @@
+//! Whose server it is: claims that vanish, change or come back, and memories that get lost. A running server is not
+//! touched by any of it.
+
+use api::beskar7::PhysicalHost;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use sim::BootSource;
+
+use crate::story::{
+    HOST, ISO, assert_tidy, assert_untouched, hurried_world, provisioned_world, resets, running_bmc, runs, sentence,
+    unclaimed,
+};
+use crate::world::{World, claim, condition, fault_of, state_of};
+
+const ANCHOR: &str = "beskar7.io/anchor";
+const OTHER_ISO: &str = "http://images.test/other.iso";
+
+/// What claims hosts under Cluster API. The role that we ship allows to get it.
+const MACHINES: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: beskar7machines.infrastructure.cluster.x-k8s.io}
+spec:
+  group: infrastructure.cluster.x-k8s.io
+  scope: Namespaced
+  names: {kind: Beskar7Machine, plural: beskar7machines, singular: beskar7machine}
+  versions:
+    - name: v1beta1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+fn machine_ref(name: &str) -> Value {
+    json!({ "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Beskar7Machine", "name": name })
+}
+
+async fn create_machine(world: &World, name: &str, claim_id: &str) {
+    world.cluster.apply_yaml(MACHINES).await;
+    let yaml = format!(
+        "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Beskar7Machine\nmetadata: {{name: {name}, annotations: {{beskar7.io/claim-id: {claim_id}}}}}\n"
+    );
+    world.cluster.apply_yaml_in(&world.namespace, &yaml).await;
+}
+
+async fn delete_machine(world: &World, name: &str) {
+    let kind = GroupVersionKind::gvk("infrastructure.cluster.x-k8s.io", "v1beta1", "Beskar7Machine");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "beskar7machines");
+    let machines: Api<DynamicObject> = Api::namespaced_with(world.cluster.admin(), &world.namespace, &resource);
+    machines.delete(name, &DeleteParams::default()).await.unwrap();
+}
+
+/// A world with a host that was provisioned for a machine.
+async fn machines_world(prefix: &str) -> (World, sim::Bmc) {
+    let (world, bmc) = hurried_world(prefix, running_bmc()).await;
+    create_machine(&world, "m-0", "first").await;
+    world.annotate(HOST, "beskar7.io/claim-id", Some("first")).await;
+    world.patch_spec(HOST, json!({ "consumerRef": machine_ref("m-0"), "bootIsoSource": ISO })).await;
+    world.wait_for_state(HOST, "Provisioned").await;
+    (world, bmc)
+}
+
+/// Replaces a host by a manifest of it, as `kubectl replace` does: whatever is not in the manifest is gone, apart from
+/// the status.
+async fn replace(world: &World, annotations: Value, spec: Value) {
+    let mut host = serde_json::to_value(world.host(HOST).await).unwrap();
+    let version = host["metadata"]["resourceVersion"].take();
+    host["metadata"] = json!({
+        "name": HOST, "namespace": world.namespace, "annotations": annotations, "resourceVersion": version,
+    });
+    let connection = host["spec"]["redfishConnection"].take();
+    host["spec"] = spec;
+    host["spec"]["redfishConnection"] = connection;
+    let host = serde_json::from_value(host).unwrap();
+    world.hosts().replace(HOST, &PostParams::default(), &host).await.unwrap();
+}
+
+fn is_observed(host: &PhysicalHost) -> bool {
+    host.status.as_ref().is_some_and(|status| status.observed_generation == host.metadata.generation)
+}
+
+#[tokio::test]
+async fn a_claim_that_is_replaced_away_while_its_consumer_lives_is_a_fault_until_the_consumer_is_deleted() {
+    let (world, bmc) = machines_world("mismatch").await;
+    replace(&world, json!({}), json!({})).await;
+    let host = world.wait_for_fault(HOST, "ConsumerMismatch").await;
+    assert_eq!(state_of(&host), "Provisioned");
+    let told = sentence(&host, "Ready");
+    assert!(told.contains("was removed, but Beskar7Machine") && told.contains("beskar7.io/release=true"), "{told}");
+    assert!(host.finalizers().iter().any(|finalizer| finalizer.starts_with("physicalhost.")), "it came back");
+    assert!(host.annotations()[ANCHOR].contains("provisioned"), "it came back");
+    assert_untouched(&bmc);
+
+    delete_machine(&world, "m-0").await;
+    let host = world.wait_for_state(HOST, "Available").await;
+    assert_eq!(fault_of(&host), None);
+    assert_tidy(&bmc);
+}
+
+#[tokio::test]
+async fn a_claim_that_is_put_back_ends_the_fault_without_a_trace() {
+    let (world, bmc) = machines_world("put-back").await;
+    world.patch_spec(HOST, unclaimed()).await;
+    world.wait_for_fault(HOST, "ConsumerMismatch").await;
+    world.patch_spec(HOST, json!({ "consumerRef": machine_ref("m-0"), "bootIsoSource": ISO })).await;
+    let host = world.wait_until(HOST, "no fault", |host| fault_of(host).is_none()).await;
+    assert_eq!((state_of(&host).as_str(), condition(&host, "Ready").0.as_str()), ("Provisioned", "True"));
+    assert_untouched(&bmc);
+}
+
+#[tokio::test]
+async fn the_owner_may_release_a_host_whose_consumer_still_exists() {
+    let (world, bmc) = machines_world("release-anyway").await;
+    world.patch_spec(HOST, unclaimed()).await;
+    world.wait_for_fault(HOST, "ConsumerMismatch").await;
+    world.annotate(HOST, "beskar7.io/release", Some("true")).await;
+    let host = world.wait_for_state(HOST, "Available").await;
+    assert_eq!(fault_of(&host), None);
+    assert_tidy(&bmc);
+}
+
+#[tokio::test]
+async fn a_consumer_that_may_not_be_looked_up_counts_as_alive() {
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "mine" });
+    let (world, bmc) = provisioned_world("may-not-look", map.clone()).await;
+    world.patch_spec(HOST, unclaimed()).await;
+    let host = world.wait_for_fault(HOST, "ConsumerMismatch").await;
+    let told = sentence(&host, "Ready");
+    assert!(told.contains("the operator may not get configmaps"), "{told}");
+    assert_untouched(&bmc);
+    world.patch_spec(HOST, json!({ "consumerRef": map, "bootIsoSource": ISO })).await;
+    world.wait_until(HOST, "no fault", |host| fault_of(host).is_none()).await;
+    assert_untouched(&bmc);
+}
+
+#[tokio::test]
+async fn a_host_changes_hands_only_after_its_former_consumer_is_gone() {
+    let (world, bmc) = machines_world("change-hands").await;
+    create_machine(&world, "m-1", "second").await;
+    world.annotate(HOST, "beskar7.io/claim-id", Some("second")).await;
+    world.patch_spec(HOST, json!({ "consumerRef": machine_ref("m-1"), "bootIsoSource": OTHER_ISO })).await;
+    let host = world.wait_for_fault(HOST, "ConsumerMismatch").await;
+    assert!(sentence(&host, "Ready").contains("now names Beskar7Machine"), "{}", sentence(&host, "Ready"));
+    assert_untouched(&bmc);
+
+    delete_machine(&world, "m-0").await;
+    world.wait_until(HOST, "the other image", |_| runs(&bmc) == Some(BootSource::Cd(OTHER_ISO.into()))).await;
+    let host = world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!(fault_of(&host), None);
+    assert_eq!(bmc.first().boots, 2);
+}
+
+#[tokio::test]
+async fn a_recreated_namesake_is_another_consumer() {
+    let (world, bmc) = machines_world("namesake").await;
+    delete_machine(&world, "m-0").await;
+    create_machine(&world, "m-0", "second").await;
+    world.annotate(HOST, "beskar7.io/claim-id", Some("second")).await;
+    world.wait_until(HOST, "a boot for the new one", |_| bmc.first().boots == 2).await;
+    let host = world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!(fault_of(&host), None);
+    assert!(host.annotations()[ANCHOR].contains("second"), "{:?}", host.annotations());
+}
+
+#[tokio::test]
+async fn a_wiped_status_comes_back_and_nothing_happens_to_the_server() {
+    let (world, bmc) = provisioned_world("wiped-status", json!({ "name": "me" })).await;
+    world.wipe_status(HOST).await;
+    let is_whole = |host: &PhysicalHost| host.status.as_ref().is_some_and(|status| status.hardware_details.is_some());
+    let host = world.wait_until(HOST, "the whole status", is_whole).await;
+    assert_eq!(state_of(&host), "Provisioned");
+    assert_eq!(condition(&host, "HostProvisioned").0, "True");
+    assert_eq!(condition(&host, "OrderInEffect").0, "", "it was not adopted: the anchor knows");
+    assert_untouched(&bmc);
+    world.release(&bmc).await;
+}
+
+#[tokio::test]
+async fn a_removed_anchor_comes_back() {
+    let (world, bmc) = provisioned_world("no-anchor", json!({ "name": "me" })).await;
+    let before = world.host(HOST).await.annotations()[ANCHOR].clone();
+    world.annotate(HOST, ANCHOR, None).await;
+    let host = world.wait_until(HOST, "an anchor", |host| host.annotations().contains_key(ANCHOR)).await;
+    assert_eq!(host.annotations()[ANCHOR], before);
+    assert_eq!(state_of(&host), "Provisioned");
+    assert_untouched(&bmc);
+    world.release(&bmc).await;
+}
+
+#[tokio::test]
+async fn with_all_memory_lost_a_claimed_host_is_adopted_as_it_is() {
+    let (world, bmc) = provisioned_world("amnesia", json!({ "name": "me" })).await;
+    world.stop_operator().await;
+    world.wipe_status(HOST).await;
+    world.annotate(HOST, ANCHOR, None).await;
+    world.hurry();
+    let is_adopted = |host: &PhysicalHost| condition(host, "OrderInEffect") == ("False".into(), "Adopted".into());
+    let host = world.wait_until(HOST, "adoption", is_adopted).await;
+    assert_eq!(state_of(&host), "Provisioned");
+    assert!(sentence(&host, "OrderInEffect").contains("beskar7.io/provision=true"));
+    world.wait_until(HOST, "inspection", |host| condition(host, "HostInspected").0 == "True").await;
+    assert_untouched(&bmc);
+}
+
+#[tokio::test]
+async fn an_anchor_of_a_newer_version_is_neither_overwritten_nor_acted_on() {
+    let (world, bmc) = provisioned_world("newer-anchor", json!({ "name": "me" })).await;
+    let newer = r#"{"v":99,"seq":7,"fate":"unheard of"}"#;
+    world.annotate(HOST, ANCHOR, Some(newer)).await;
+    let host = world.wait_for_fault(HOST, "AnchorUnreadable").await;
+    assert!(sentence(&host, "Ready").contains("has format 99"), "{}", sentence(&host, "Ready"));
+    assert_eq!(state_of(&host), "Provisioned");
+    world.patch_spec(HOST, unclaimed()).await;
+    let host = world.wait_until(HOST, "a look at that", is_observed).await;
+    assert_eq!(host.annotations()[ANCHOR], newer);
+    assert_untouched(&bmc);
+
+    // Without it, the status still knows. The claim was taken back meanwhile.
+    world.annotate(HOST, ANCHOR, None).await;
+    world.wait_for_state(HOST, "Available").await;
+    assert_tidy(&bmc);
+}
+
+#[tokio::test]
+async fn an_old_manifest_over_a_provisioned_host_is_not_believed_about_the_past() {
+    let (world, bmc) = hurried_world("old-manifest", running_bmc()).await;
+    let old = world.host(HOST).await.annotations()[ANCHOR].clone();
+    world.provision(&bmc).await;
+    let present = world.host(HOST).await.annotations()[ANCHOR].clone();
+    assert_ne!(old, present);
+    replace(&world, json!({ ANCHOR: old }), claim("me", ISO)).await;
+    let host = world.wait_until(HOST, "the anchor", |host| host.annotations()[ANCHOR] == present).await;
+    assert_eq!((state_of(&host).as_str(), fault_of(&host)), ("Provisioned", None));
+    assert_untouched(&bmc);
+}
+
+#[tokio::test]
+async fn a_host_that_is_created_with_a_claim_is_left_as_it_is_until_its_owner_wants_it_provisioned() {
+    let world = World::quiet("adopted").await;
+    world.hurry();
+    let bmc = running_bmc();
+    world.register(&bmc, claim("me", ISO)).await;
+    let host = world.wait_until(HOST, "inspection", |host| condition(host, "HostInspected").0 == "True").await;
+    assert_eq!(state_of(&host), "Provisioned");
+    assert_eq!(condition(&host, "OrderInEffect"), ("False".into(), "Adopted".into()));
+    let told = sentence(&host, "OrderInEffect");
+    assert!(told.contains("beskar7.io/provision=true"), "{told}");
+    assert!(bmc.journal().is_empty(), "{:?}", bmc.journal());
+    assert!(world.events(HOST).await.contains(&"Adopted".to_owned()));
+
+    world.annotate(HOST, "beskar7.io/provision", Some("true")).await;
+    world.wait_until(HOST, "the image", |_| runs(&bmc) == Some(BootSource::Cd(ISO.into()))).await;
+    let host = world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!(condition(&host, "OrderInEffect").0, "");
+    assert_eq!(resets(&bmc), ["ForceOff", "On"]);
+}
+
+#[tokio::test]
+async fn an_order_that_changes_after_it_was_carried_out_is_only_told_about_and_a_new_claim_provisions_again() {
+    let (world, bmc) = provisioned_world("order-changed", json!({ "name": "me" })).await;
+    let is_remarked = |host: &PhysicalHost| condition(host, "OrderInEffect").1 == "OrderChanged";
+    for order in [json!(OTHER_ISO), json!(null)] {
+        world.patch_spec(HOST, json!({ "bootIsoSource": order })).await;
+        let host = world.wait_until(HOST, "a remark", |host| is_remarked(host) && is_observed(host)).await;
+        assert_eq!((state_of(&host).as_str(), fault_of(&host)), ("Provisioned", None));
+        assert!(sentence(&host, "OrderInEffect").contains("only a new claim provisions again"));
+    }
+    world.patch_spec(HOST, json!({ "bootIsoSource": ISO })).await;
+    world.wait_until(HOST, "no remark", |host| !is_remarked(host)).await;
+    assert_untouched(&bmc);
+
+    world.patch_spec(HOST, claim("her", OTHER_ISO)).await;
+    world.wait_until(HOST, "the other image", |_| runs(&bmc) == Some(BootSource::Cd(OTHER_ISO.into()))).await;
+    let host = world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!((bmc.first().boots, condition(&host, "OrderInEffect").0.as_str()), (2, ""));
+}
