@@ -93,11 +93,18 @@ impl Client {
         self.core.wire.transport().certificate()
     }
 
-    /// Ends the session; later requests fail. Takes ten seconds at most.
+    /// Ends the session; later requests fail. Takes twenty seconds at most: a login that is under way is given ten, and ends
+    /// its session by itself when it comes later.
     pub async fn close(&self) {
         self.logins.close();
         let _ = tokio::time::timeout(Duration::from_secs(10), self.logins.wait()).await;
         self.core.session.close(&self.core.wire).await;
+    }
+
+    /// Lets credentials that the BMC refused be tried once more. By itself the client never does that; its owner may, after a
+    /// hold that is long enough for no account to be locked.
+    pub fn pardon(&self) {
+        self.core.session.pardon();
     }
 
     pub(crate) fn wire(&self) -> &Wire {

@@ -65,31 +65,34 @@ impl Client {
         self.list_pages(uri, care).await
     }
 
-    /// Reads the members that have no body yet; members that cannot be read are left out.
-    pub(crate) async fn bodies(&self, members: Members) -> Vec<Resource> {
-        self.read_members(members, Care::Optional).await.0
+    /// Reads the members that have no body yet; members that the BMC cannot serve are left out.
+    pub(crate) async fn bodies(&self, members: Members) -> Result<Vec<Resource>, Error> {
+        let (found, errors) = self.read_members(members, Care::Optional).await;
+        match errors.into_iter().find(|error| !error.is_about_this_resource()) {
+            Some(error) => Err(error),
+            None => Ok(found),
+        }
     }
 
-    /// The same, and why a member could not be read, if one could not.
-    pub(crate) async fn read_members(&self, members: Members, care: Care) -> (Vec<Resource>, Option<Error>) {
+    /// Reads the members that have no body yet, and tells why some could not be read.
+    pub(crate) async fn read_members(&self, members: Members, care: Care) -> (Vec<Resource>, Vec<Error>) {
         let total = members.len();
         let read: Vec<Result<Resource, Error>> = futures::stream::iter(members.entries)
             .map(|entry| async move { if entry.body.is_null() { self.get(&entry.uri, care).await } else { Ok(entry) } })
             .buffered(2)
             .collect()
             .await;
-        let mut found = Vec::with_capacity(total);
-        let mut first_error = None;
+        let (mut found, mut errors) = (Vec::with_capacity(total), Vec::new());
         for member in read {
             match member {
                 Ok(resource) => found.push(resource),
                 Err(error) => {
-                    tracing::debug!("a member of {total} is left out: {error}");
-                    first_error.get_or_insert(error);
+                    tracing::debug!("one of {total} members is left out: {error}");
+                    errors.push(error);
                 }
             }
         }
-        (found, first_error)
+        (found, errors)
     }
 
     async fn list_pages(&self, uri: &str, care: Care) -> Result<Members, Error> {

@@ -76,8 +76,8 @@ pub enum Error {
     },
     /// User name or password is wrong.
     #[error(
-        "{url} refused the user name and password{said}. They were tried once and will not be tried again until the Secret \
-         changes, so that the account is not locked"
+        "{url} refused the user name and password{said}. Correct the Secret; so that the account is not locked they are tried \
+         again only then, or after a long pause"
     )]
     AuthenticationFailed {
         /// The BMC.
@@ -236,6 +236,18 @@ impl Error {
             Self::BadAnswer { .. } => Kind::BadAnswer,
             Self::TooSlow { kind, .. } => *kind,
             Self::Closed { .. } => Kind::Internal,
+        }
+    }
+
+    /// Whether the BMC lacks or cannot serve just this resource, as opposed to: it could not be asked. Only then may a part be
+    /// left out; an outage must not look like a server without disks.
+    pub(crate) fn is_about_this_resource(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => {
+                !matches!(refusal.status, 401 | 408 | 429 | 502..=504) && !refusal.problem.is_session_limit()
+            }
+            Self::BadAnswer { .. } | Self::Unsupported { .. } => true,
+            _ => false,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::hardware::{Controller, Drive, Firmware, Hardware, MemoryModule, Nic, Processor};
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ impl RedfishSystem {
             }
             Ok(())
         };
-        let (manager, processors, memory, drives, nics, firmware, _) = futures::join!(
+        let (manager, processors, memory, drives, nics, firmware, resets) = futures::join!(
             self.part("manager", until, self.controller()),
             self.part("processors", until, self.processors(view)),
             self.part("memory", until, self.memory(view)),
@@ -38,8 +38,9 @@ impl RedfishSystem {
             self.part("firmware", until, self.firmware()),
             self.part("kinds of reset", until, resets),
         );
+        resets?;
         let service = self.client.service().await?;
-        let bmc = manager.unwrap_or_default();
+        let bmc = manager?;
         // Which generation it is may only be known now that the manager was read.
         let quirks = self.known().map(|known| known.quirks);
         let mut hardware = Hardware {
@@ -59,52 +60,58 @@ impl RedfishSystem {
                 redfish_version: service.redfish_version.clone(),
                 ..bmc
             },
-            drives: drives.unwrap_or_default(),
-            nics: nics.unwrap_or_default(),
-            firmware: firmware.unwrap_or_default(),
+            drives: drives?,
+            nics: nics?,
+            firmware: firmware?,
             ..Hardware::default()
         };
         if quirks.is_some_and(|quirks| quirks.serial_is_sku) {
             hardware.serial_number = hardware.sku.clone().or(hardware.serial_number);
         }
-        (hardware.processors, hardware.accelerators) = processors.unwrap_or_default();
+        (hardware.processors, hardware.accelerators) = processors?;
         if hardware.processors.is_empty() {
             hardware.processors = summarised_processors(view);
         }
-        hardware.memory_modules = memory.unwrap_or_default();
+        hardware.memory_modules = memory?;
         hardware.memory_mib = hardware.memory_modules.iter().filter_map(|module| module.capacity_mib).sum();
         if hardware.memory_mib == 0 {
             hardware.memory_mib = gib_to_mib(view.float("/MemorySummary/TotalSystemMemoryGiB"));
         }
         if hardware.manufacturer.is_none() && hardware.model.is_none() && hardware.serial_number.is_none() {
-            self.part("chassis", until, self.identify_by_chassis(view, &mut hardware)).await;
+            self.part("chassis", until, self.identify_by_chassis(view, &mut hardware)).await?;
         }
         Ok(hardware)
     }
 
-    /// An optional part: what goes wrong with it is logged and forgotten.
-    async fn part<T>(&self, what: &str, until: Instant, work: impl Future<Output = Result<T, Error>>) -> Option<T> {
-        match tokio::time::timeout_at(until, work).await {
-            Ok(Ok(found)) => Some(found),
-            Ok(Err(error)) => {
+    /// An optional part, within the time that there is.
+    async fn part<T: Default>(
+        &self,
+        what: &str,
+        until: Instant,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let outcome = tokio::time::timeout_at(until, work).await.unwrap_or_else(|_| {
+            tracing::warn!("{what} of {} left out: not read within {} s", self.client.origin(), PATIENCE.as_secs());
+            Ok(T::default())
+        });
+        self.leniently(what, outcome)
+    }
+
+    /// Nothing instead of an error when the BMC lacks this. That it could not be asked is an error of the whole inventory.
+    fn leniently<T: Default>(&self, what: &str, outcome: Result<T, Error>) -> Result<T, Error> {
+        match outcome {
+            Err(error) if error.is_about_this_resource() => {
                 tracing::debug!("{what} of {} left out: {error}", self.client.origin());
-                None
+                Ok(T::default())
             }
-            Err(_) => {
-                tracing::debug!(
-                    "{what} of {} left out: not read within {} s",
-                    self.client.origin(),
-                    PATIENCE.as_secs()
-                );
-                None
-            }
+            other => other,
         }
     }
 
     async fn collection(&self, system: View<'_>, name: &str) -> Result<Vec<Resource>, Error> {
         let Some(uri) = system.link(&format!("/{name}")) else { return Ok(Vec::new()) };
         let members = self.client.list(&uri, Care::Optional).await?;
-        Ok(self.client.bodies(members).await)
+        self.client.bodies(members).await
     }
 
     async fn controller(&self) -> Result<Controller, Error> {
@@ -148,10 +155,7 @@ impl RedfishSystem {
     }
 
     async fn nics(&self, system: View<'_>) -> Result<Vec<Nic>, Error> {
-        let interfaces = self.collection(system, "EthernetInterfaces").await.unwrap_or_else(|error| {
-            tracing::debug!("no Ethernet interfaces: {error}");
-            Vec::new()
-        });
+        let interfaces = self.leniently("Ethernet interfaces", self.collection(system, "EthernetInterfaces").await)?;
         let mut nics: Vec<Nic> = interfaces.iter().filter_map(nic).collect();
         if nics.is_empty() {
             nics = self.nics_of_adapters(system).await?;
@@ -167,7 +171,7 @@ impl RedfishSystem {
             let chassis = self.client.get(chassis, Care::Optional).await?;
             for adapter in self.collection(chassis.view(), "NetworkAdapters").await?.iter().take(ADAPTERS_TO_WALK) {
                 for part in ["NetworkDeviceFunctions", "Ports", "NetworkPorts"] {
-                    let functions = self.collection(adapter.view(), part).await.unwrap_or_default();
+                    let functions = self.leniently(part, self.collection(adapter.view(), part).await)?;
                     let found: Vec<Nic> =
                         functions.iter().flat_map(|function| nics_of_function(&adapter.id(), function)).collect();
                     if !found.is_empty() {
@@ -187,16 +191,21 @@ impl RedfishSystem {
     }
 
     async fn drives(&self, system: View<'_>) -> Result<Vec<Drive>, Error> {
-        let storages = self.collection(system, "Storage").await.unwrap_or_else(|error| {
-            tracing::debug!("no storage: {error}");
-            Vec::new()
-        });
-        let mut drives: Vec<Drive> = futures::stream::iter(storages)
-            .map(|storage| async move { self.drives_of(&storage).await })
+        let storages = self.leniently("storage", self.collection(system, "Storage").await)?;
+        let found: Vec<Vec<(Resource, Option<String>)>> = futures::stream::iter(storages)
+            .map(|storage| async move { self.leniently("drives", self.drives_of(&storage).await) })
             .buffered(2)
-            .flat_map(|drives| futures::stream::iter(drives.unwrap_or_default()))
-            .collect()
-            .await;
+            .try_collect()
+            .await?;
+        let mut drives = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
+        for (resource, controller) in found.iter().flatten() {
+            // A drive may hang on two controllers, or on one that is listed twice.
+            if is_present(resource.view()) && !seen.iter().any(|uri| same_uri(uri, &resource.uri)) {
+                seen.push(&resource.uri);
+                drives.push(drive(resource, controller.clone()));
+            }
+        }
         if drives.is_empty() {
             drives = self.simple_drives(system).await?;
         }
@@ -204,35 +213,26 @@ impl RedfishSystem {
     }
 
     /// The drives of one storage: in one request where links inside a resource can be expanded, else one by one.
-    async fn drives_of(&self, storage: &Resource) -> Result<Vec<Drive>, Error> {
+    async fn drives_of(&self, storage: &Resource) -> Result<Vec<(Resource, Option<String>)>, Error> {
         let controller = storage.view().text("/Name").or_else(|| Some(storage.id()));
         let mut links = storage.view().links("/Drives");
         // Newer services keep the drives in a collection.
         if let ([only], Some(Value::Object(_))) = (links.as_slice(), storage.body.get("Drives")) {
             let members = self.client.list(only, Care::Optional).await?;
-            let drives = self.client.bodies(members).await;
-            return Ok(drives
-                .iter()
-                .filter(|d| is_present(d.view()))
-                .map(|resource| drive(resource, controller.clone()))
-                .collect());
+            let drives = self.client.bodies(members).await?;
+            return Ok(drives.into_iter().map(|drive| (drive, controller.clone())).collect());
         }
         let service = self.client.service().await?;
         let mut found: Vec<Resource> = whole_members(storage.view().list("/Drives"));
         if found.is_empty() && links.len() > 1 && service.expands_all && service.expand().is_some() {
-            match self.client.get_expanded(&storage.uri, Care::Attempt).await {
-                Ok(expanded) => found = whole_members(expanded.view().list("/Drives")),
-                Err(error) => tracing::debug!("{} cannot be expanded: {error}", storage.uri),
-            }
+            let expanded = self.client.get_expanded(&storage.uri, Care::Attempt).await;
+            found = whole_members(self.leniently("expanded drives", expanded)?.view().list("/Drives"));
         }
         links.retain(|link| !found.iter().any(|resource| same_uri(&resource.uri, link)));
         for link in &links {
-            match self.client.get(link, Care::Optional).await {
-                Ok(resource) => found.push(resource),
-                Err(error) => tracing::debug!("a drive is left out: {error}"),
-            }
+            found.extend(self.leniently("a drive", self.client.get(link, Care::Optional).await.map(Some))?);
         }
-        Ok(found.iter().filter(|d| is_present(d.view())).map(|resource| drive(resource, controller.clone())).collect())
+        Ok(found.into_iter().map(|drive| (drive, controller.clone())).collect())
     }
 
     async fn simple_drives(&self, system: View<'_>) -> Result<Vec<Drive>, Error> {
@@ -268,7 +268,7 @@ impl RedfishSystem {
             tracing::debug!("{} lists {} pieces of firmware one by one; left out", self.client.origin(), members.len());
             return Ok(Vec::new());
         }
-        let found = self.client.bodies(members).await;
+        let found = self.client.bodies(members).await?;
         let named = |resource: &Resource| resource.view().text("/Name").unwrap_or_else(|| resource.id());
         Ok(found
             .iter()

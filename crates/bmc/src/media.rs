@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::client::Care;
 use crate::error::{Error, Refusal};
 use crate::quirks::{InsertExtra, Quirks};
-use crate::resource::Resource;
+use crate::resource::{Resource, same_uri};
+use crate::retry::NOT_READY;
 use crate::system::{Known, RedfishSystem};
 
 /// An iDRAC that is still ejecting answers 500 for some seconds.
@@ -61,7 +62,7 @@ impl RedfishSystem {
     pub(crate) async fn look_at_media(&self) -> Result<Vec<Media>, Error> {
         let known = self.ready_to_look().await?;
         let slots = match known.slots.clone() {
-            Some(slots) => self.refresh(slots).await?,
+            Some(slots) => self.refresh(&known, slots).await?,
             None => self.find_slots(&known).await?,
         };
         Ok(slots.drives.iter().map(Drive::media).collect())
@@ -96,7 +97,7 @@ impl RedfishSystem {
     pub(crate) async fn eject_all(&self) -> Result<(), Error> {
         let known = self.ready_to_act().await?;
         let slots = match known.slots.clone() {
-            Some(slots) => self.refresh(slots).await?,
+            Some(slots) => self.refresh(&known, slots).await?,
             None => self.find_slots(&known).await?,
         };
         for drive in slots.drives.iter().filter(|drive| drive.media().is_occupied()) {
@@ -120,18 +121,32 @@ impl RedfishSystem {
                 return Ok(slots);
             }
         }
-        let of_manager = match &known.media_of_manager {
-            Some(link) => Some(link.clone()),
-            None => match self.read_manager(known).await {
-                Ok(manager) => manager.view().link("/VirtualMedia"),
-                Err(error) if error.refusal().is_some() || matches!(error, Error::Unsupported { .. }) => None,
-                Err(error) => return Err(error),
-            },
-        };
-        match of_manager {
-            Some(collection) => self.slots_of(&collection, known).await,
-            None => Ok(self.remember(Slots { collection: String::new(), drives: Vec::new() })),
+        let mut collections: Vec<String> = known.media_of_manager.iter().cloned().collect();
+        if collections.is_empty() {
+            collections = self.media_of_managers(known).await?;
         }
+        for collection in &collections {
+            let slots = self.slots_of(collection, known).await?;
+            if !slots.drives.is_empty() {
+                return Ok(slots);
+            }
+        }
+        Ok(self.remember(Slots { collection: String::new(), drives: Vec::new() }))
+    }
+
+    async fn media_of_managers(&self, known: &Known) -> Result<Vec<String>, Error> {
+        let mut found = Vec::new();
+        match self.read_manager(known).await {
+            Ok(manager) => found.extend(manager.view().link("/VirtualMedia")),
+            Err(error) if error.refusal().is_some() || matches!(error, Error::Unsupported { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        for uri in known.managers.iter().skip(1).take(2) {
+            if let Ok(manager) = self.client.get(uri, Care::Optional).await {
+                found.extend(manager.view().link("/VirtualMedia"));
+            }
+        }
+        Ok(found)
     }
 
     async fn slots_of(&self, collection: &str, known: &Known) -> Result<Slots, Error> {
@@ -147,7 +162,7 @@ impl RedfishSystem {
             }
             Err(error) => return Err(error),
         };
-        let mut found = self.client.bodies(members).await;
+        let mut found = self.client.bodies(members).await?;
         let quirks = self.known().map_or(known.quirks, |known| known.quirks);
         found.retain(|resource| is_usable(resource, quirks));
         found.sort_by_key(|resource| rank(resource, quirks));
@@ -156,31 +171,38 @@ impl RedfishSystem {
     }
 
     /// Reads the drives again: all at once where that costs one request, else one by one.
-    async fn refresh(&self, mut slots: Slots) -> Result<Slots, Error> {
-        let at_once = slots.drives.len() > 1 && self.client.service().await?.expand().is_some();
-        let seen = if at_once {
-            let members = self.client.list(&slots.collection, Care::Needed).await?;
-            self.client.bodies(members).await
-        } else {
-            let mut seen = Vec::new();
-            for drive in slots.drives.iter().take(DRIVES) {
-                seen.push(self.client.get(&drive.uri, Care::Needed).await?);
+    async fn refresh(&self, known: &Known, mut slots: Slots) -> Result<Slots, Error> {
+        let seen = match self.read_drives(&slots).await {
+            // A firmware update may move them.
+            Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {
+                return self.find_slots(known).await;
             }
-            seen
+            other => other?,
         };
         for drive in &mut slots.drives {
-            if let Some(resource) = seen.iter().find(|resource| resource.uri == drive.uri) {
+            if let Some(resource) = seen.iter().find(|resource| same_uri(&resource.uri, &drive.uri)) {
                 *drive = Drive::read(resource);
             }
         }
         Ok(self.remember(slots))
     }
 
+    async fn read_drives(&self, slots: &Slots) -> Result<Vec<Resource>, Error> {
+        if slots.drives.len() > 1 && self.client.service().await?.expand().is_some() {
+            let members = self.client.list(&slots.collection, Care::Needed).await?;
+            return self.client.bodies(members).await;
+        }
+        let mut seen = Vec::new();
+        for drive in slots.drives.iter().take(DRIVES) {
+            seen.push(self.client.get(&drive.uri, Care::Needed).await?);
+        }
+        Ok(seen)
+    }
+
     async fn insert_into(&self, drive: &Drive, image: &str, quirks: &Quirks) -> Result<(), Error> {
         let mut extras = quirks.insert_extras.to_vec();
-        let (mut forms, mut busy, mut emptied) = (0, 0, false);
+        let (mut forms, mut busy, mut was_checked) = (0, 0, false);
         loop {
-            forms += 1;
             let error = match self.send_insert(drive, image, &extras).await {
                 Ok(()) => {
                     self.update_drive(&drive.uri, |drive| {
@@ -198,6 +220,7 @@ impl RedfishSystem {
                 tokio::time::sleep(BUSY_PAUSE).await;
                 continue;
             }
+            forms += 1;
             if forms >= FORMS || matches!(refusal.status, 401 | 403 | 404 | 405 | 501) {
                 return Err(error);
             }
@@ -205,8 +228,8 @@ impl RedfishSystem {
                 extras.push(extra);
                 continue;
             }
-            if !emptied {
-                emptied = true;
+            if !was_checked {
+                was_checked = true;
                 let now = Drive::read(&self.client.get(&drive.uri, Care::Needed).await?);
                 if now.inserted && now.image.as_deref() == Some(image) {
                     return Ok(());
@@ -215,6 +238,10 @@ impl RedfishSystem {
                     self.eject(&now).await?;
                     continue;
                 }
+            }
+            if refusal.problem.is_not_ready() {
+                tokio::time::sleep(NOT_READY.ceiling(forms)).await;
+                continue;
             }
             match [InsertExtra::Protocol, InsertExtra::Method].into_iter().find(|extra| !extras.contains(extra)) {
                 // Without a reason the missing parameter can only be guessed (Nokia, xFusion).
@@ -242,7 +269,7 @@ impl RedfishSystem {
         }
         let answer = if let Some(target) = &drive.insert {
             // Nothing but the image: Supermicro X11 and X12 refuse Inserted and WriteProtected.
-            self.client.post(target, &Value::Object(body)).await?
+            self.client.post_once(target, &Value::Object(body)).await?
         } else {
             body.insert("Inserted".into(), json!(true));
             body.insert("WriteProtected".into(), json!(true));

@@ -126,7 +126,8 @@ impl RedfishSystem {
 
     /// Sends a reset of exactly this kind.
     pub async fn reset(&self, kind: ResetType) -> Result<(), Error> {
-        self.reset_by(&[kind], Goal::Other, &format!("do the reset {}", kind.as_str())).await
+        let what = format!("be reset by {}", kind.as_str());
+        self.bounded("resetting the server", self.reset_by(&[kind], Goal::Other, &what)).await
     }
 
     async fn reset_by(&self, chain: &[ResetType], mut goal: Goal, what: &str) -> Result<(), Error> {

@@ -80,7 +80,7 @@ impl<'a> View<'a> {
         whole(float)
     }
 
-    /// As [`View::number`], where fractions matter (`TotalSystemMemoryGiB: 1.5`): in thousandths… of nothing, just a float.
+    /// A number with a fraction that matters (`TotalSystemMemoryGiB: 1.5`).
     pub(crate) fn float(self, pointer: &str) -> Option<f64> {
         match self.at(pointer)? {
             Value::Number(number) => number.as_f64(),

@@ -128,14 +128,23 @@ impl Session {
             Standing::Unknown => Err(wire.refusal(&Method::POST, &answer).into()),
             _ => Ok(()),
         };
-        let mut state = self.state();
-        if matches!(state.standing, Standing::Closed) {
-            // Closed while the login was under way; `close` waits for us, so this cannot happen unless it was abandoned.
-            return Err(Error::Closed { url: wire.origin().to_owned() }.into());
+        let late = {
+            let mut state = self.state();
+            if matches!(state.standing, Standing::Closed) {
+                Some(standing)
+            } else {
+                state.generation += 1;
+                state.standing = standing;
+                None
+            }
+        };
+        match late {
+            None => verdict,
+            Some(standing) => {
+                standing.end(wire).await;
+                Err(Error::Closed { url: wire.origin().to_owned() }.into())
+            }
         }
-        state.generation += 1;
-        state.standing = standing;
-        verdict
     }
 
     fn judge_login(&self, wire: &Wire, answer: &Answer) -> Standing {
@@ -220,25 +229,30 @@ impl Session {
                 why: "it accepts the login and then refuses the session".into(),
             });
         }
-        if let Some(Standing::Token { token, uri: Some(uri) }) = self.replace(pass, Standing::Unknown)
-            && answer.status == 403
-        {
-            // A 401 means that the session is gone; after a 403 it may well live on.
-            delete(wire, token, &uri).await;
+        let old = self.replace(pass, Standing::Unknown);
+        // A 401 means that the session is gone; after a 403 it may well live on.
+        if let Some(old) = old.filter(|_| answer.status == 403) {
+            old.end(wire).await;
         }
         Ok(Verdict::Again)
     }
 
     /// Ends the session and lets no further request through.
     pub(crate) async fn close(&self, wire: &Wire) {
-        let _turn = self.logging_in.lock().await;
         let standing = {
             let mut state = self.state();
             state.generation += 1;
             std::mem::replace(&mut state.standing, Standing::Closed)
         };
-        if let Standing::Token { token, uri: Some(uri) } = standing {
-            delete(wire, token, &uri).await;
+        standing.end(wire).await;
+    }
+
+    /// Lets credentials that were refused be tried once more.
+    pub(crate) fn pardon(&self) {
+        let mut state = self.state();
+        if matches!(state.standing, Standing::Refused(_)) {
+            state.generation += 1;
+            state.standing = Standing::Unknown;
         }
     }
 
@@ -271,10 +285,14 @@ impl Session {
     }
 }
 
-async fn delete(wire: &Wire, token: HeaderValue, uri: &str) {
-    let ask = Ask { method: Method::DELETE, authorisation: Some((X_AUTH_TOKEN, token)), ..Ask::get(uri) };
-    match tokio::time::timeout(LOGOUT_TIMEOUT, wire.exchange_anyway(&ask)).await {
-        Ok(Ok(answer)) if answer.is_success() || matches!(answer.status, 401 | 404) => {}
-        _ => tracing::debug!("the session on {} could not be ended; the BMC will time it out", wire.origin()),
+impl Standing {
+    /// Ends the session, if this is one.
+    async fn end(self, wire: &Wire) {
+        let Self::Token { token, uri: Some(uri) } = self else { return };
+        let ask = Ask { method: Method::DELETE, authorisation: Some((X_AUTH_TOKEN, token)), ..Ask::get(&uri) };
+        match tokio::time::timeout(LOGOUT_TIMEOUT, wire.exchange_anyway(&ask)).await {
+            Ok(Ok(answer)) if answer.is_success() || matches!(answer.status, 401 | 404) => {}
+            _ => tracing::debug!("the session on {} could not be ended; the BMC will time it out", wire.origin()),
+        }
     }
 }

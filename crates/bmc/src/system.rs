@@ -224,13 +224,13 @@ impl RedfishSystem {
         let (mut systems, unread) = self.client.read_members(members, Care::Needed).await;
         let found = match wanted {
             Some(wanted) => systems.iter().position(|system| is_named(system, wanted)),
-            None => only_bootable(&systems).filter(|_| unread.is_none()),
+            None => only_bootable(&systems).filter(|_| unread.is_empty()),
         };
         if let Some(at) = found {
             return Ok(systems.swap_remove(at));
         }
         // Without having seen them all, neither "the only one" nor "not there" can be said.
-        if let Some(error) = unread {
+        if let Some(error) = unread.into_iter().next() {
             return Err(error);
         }
         let offered = systems.iter().take(16).map(describe).collect::<Vec<_>>().join(", ");
@@ -326,7 +326,7 @@ impl Bmc for RedfishSystem {
 }
 
 impl RedfishSystem {
-    async fn bounded<T>(
+    pub(crate) async fn bounded<T>(
         &self,
         operation: &'static str,
         work: impl Future<Output = Result<T, Error>> + Send,

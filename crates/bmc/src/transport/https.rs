@@ -31,8 +31,8 @@ use crate::tls::{self, Fingerprint, PinMismatch, Sighting, Trust};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Two reads may be in flight; a fleet at rest must not hold a thousand TLS connections.
-const IDLE_CONNECTIONS: usize = 2;
-const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+const IDLE_CONNECTIONS: usize = 1;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The largest honest body in captures is an expanded collection of about 0.5 MB.
 const BODY_LIMIT: usize = 8 * 1024 * 1024;
 

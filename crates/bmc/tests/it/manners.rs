@@ -300,3 +300,29 @@ async fn the_observer_hears_of_every_request() {
     let heard = ears.0.lock().unwrap().clone();
     assert_eq!(heard, ["GET ok 200", "POST ok 201", "GET ok 200", "GET unreachable 0", "GET ok 200", "DELETE ok 204"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_open_breaker_sends_nothing_and_then_one_question_for_the_root() {
+    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let down = is_down.clone();
+    let script = Script::new(move |_| down.load(Ordering::Relaxed).then(|| Reply::html(503)));
+    let system = script.system();
+    system.look(Scope::Power).await.unwrap();
+    is_down.store(true, Ordering::Relaxed);
+    assert_eq!(system.look(Scope::Power).await.unwrap_err().kind(), Kind::Busy, "four tries");
+    assert_eq!(system.look(Scope::Power).await.unwrap_err().kind(), Kind::BreakerOpen, "the fifth failure opens it");
+    script.forget();
+    let error = system.power_on().await.unwrap_err();
+    assert_eq!(error.kind(), Kind::BreakerOpen);
+    assert!(error.to_string().contains(" s more"), "{error}");
+    assert!(script.asked().is_empty());
+
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(system.power_on().await.unwrap_err().kind(), Kind::BreakerOpen);
+    assert_eq!(script.asked().len(), 1, "one harmless question");
+    assert!(script.asked()[0].is("GET", "/redfish/v1/"));
+
+    is_down.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(80)).await;
+    system.power_on().await.unwrap();
+}

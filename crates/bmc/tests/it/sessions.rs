@@ -63,6 +63,47 @@ async fn a_wrong_password_is_tried_once_and_never_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_owner_may_pardon_credentials_after_a_long_hold() {
+    let right = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_right = right.clone();
+    let script =
+        Script::new(move |asked| (is_login(asked) && !is_right.load(Ordering::Relaxed)).then(|| Reply::status(401)));
+    let client = script.client();
+    let system = RedfishSystem::new(client.clone(), SystemChoice::Only);
+    system.look(Scope::Power).await.unwrap_err();
+    client.pardon();
+    system.look(Scope::Power).await.unwrap_err();
+    assert_eq!(script.count("POST", SESSIONS), 2);
+    right.store(true, Ordering::Relaxed);
+    system.look(Scope::Power).await.unwrap_err();
+    client.pardon();
+    system.look(Scope::Power).await.unwrap();
+    client.pardon();
+    system.look(Scope::Power).await.unwrap();
+    assert_eq!(script.count("POST", SESSIONS), 3, "a session that works is kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_that_comes_back_after_the_end_is_ended_too() {
+    let script = Script::new(|asked| {
+        is_login(asked).then(|| {
+            Reply::status(201)
+                .header("x-auth-token", "late")
+                .header("location", format!("{SESSIONS}/9"))
+                .after(Duration::from_secs(40))
+        })
+    });
+    let client = script.client();
+    let system = RedfishSystem::new(client.clone(), SystemChoice::Only);
+    assert!(tokio::time::timeout(Duration::from_secs(1), system.look(Scope::Power)).await.is_err());
+    let begin = tokio::time::Instant::now();
+    client.close().await;
+    assert!(begin.elapsed() <= Duration::from_secs(20));
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(script.count("DELETE", &format!("{SESSIONS}/9")), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_password_that_must_be_changed_gets_its_own_sentence() {
     let script = Script::new(|asked| is_login(asked).then(|| Reply::error(403, "Base.1.8.PasswordChangeRequired")));
     let error = script.system().look(Scope::Power).await.unwrap_err();

@@ -258,6 +258,24 @@ async fn lost_tasks_do_not_hang_and_a_refused_image_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_outage_during_the_inventory_does_not_look_like_a_server_without_disks() {
+    for effect in [Effect::Drop, Effect::Refuse, Effect::Status { code: 503, body: sim::FaultBody::Html }] {
+        for part in ["*/Storage*", "*/EthernetInterfaces*", "*/Memory*", "*/Processors*", "*/Drives/*", "*/Managers/*"]
+        {
+            let lab = lab(BmcSpec::new(sim::personality::hpe_ilo5()));
+            lab.system.look(Scope::Power).await.unwrap();
+            lab.service.faults().add(effect.clone().always().path(part));
+            let error = lab.system.look(Scope::Inventory).await.unwrap_err();
+            assert!(error.kind().is_about_reaching_the_bmc(), "{part}: {error}");
+            lab.service.faults().clear();
+            tokio::time::sleep(Duration::from_mins(10)).await;
+            lab.system.look(Scope::Inventory).await.unwrap();
+            lab.end().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn resetting_the_bmc_ends_well_although_it_goes_away() {
     let lab = lab(BmcSpec::new(sim::personality::dell_idrac9()));
     lab.system.look(Scope::Power).await.unwrap();

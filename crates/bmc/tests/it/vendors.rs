@@ -548,3 +548,107 @@ async fn gb200_is_identified_by_its_chassis_and_its_nics_by_their_adapters() {
     assert_eq!(hardware.serial_number.as_deref(), Some("S1"));
     assert_eq!(hardware.nics[0].mac.as_deref(), Some("aa:bb:cc:dd:ee:ff"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn drives_and_systems_that_moved_are_found_again() {
+    let moved = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let has_moved = moved.clone();
+    let other = "/redfish/v1/Managers/1/VirtualMedia/New";
+    let script = Script::with(
+        |tree| {
+            let mut slot = tree[SLOT].clone();
+            slot["@odata.id"] = json!(other);
+            slot["Id"] = json!("New");
+            tree.insert(other.into(), slot);
+        },
+        move |asked| {
+            if !has_moved.load(Ordering::Relaxed) {
+                return None;
+            }
+            match asked.path.as_str() {
+                SLOT => Some(Reply::status(404)),
+                "/redfish/v1/Managers/1/VirtualMedia" => {
+                    Some(Reply::json(200, &json!({"Members": [{"@odata.id": other}]})))
+                }
+                _ => None,
+            }
+        },
+    );
+    let system = script.system();
+    let slot = |seen: engine::server::Seen| seen.media.unwrap()[0].slot.clone();
+    assert_eq!(slot(system.look(Scope::Boot).await.unwrap()), "CD");
+    moved.store(true, Ordering::Relaxed);
+    assert_eq!(slot(system.look(Scope::Boot).await.unwrap()), "New");
+}
+
+#[tokio::test(start_paused = true)]
+async fn openbmc_says_in_use_when_something_is_in_the_drive_that_we_do_not_know_of() {
+    let is_full = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let full = is_full.clone();
+    let script = Script::new(move |asked| {
+        if asked.path.ends_with("EjectMedia") {
+            full.store(false, Ordering::Relaxed);
+        }
+        if !full.load(Ordering::Relaxed) {
+            return None;
+        }
+        match asked.path.as_str() {
+            SLOT => Some(Reply::json(
+                200,
+                &json!({"@odata.id": SLOT, "Id": "CD", "MediaTypes": ["CD"], "Image": "http://h/other.iso", "Inserted": true,
+                    "Actions": {"#VirtualMedia.InsertMedia": {"target": format!("{SLOT}/Actions/VirtualMedia.InsertMedia")},
+                        "#VirtualMedia.EjectMedia": {"target": format!("{SLOT}/Actions/VirtualMedia.EjectMedia")}}}),
+            )),
+            path if path.ends_with("InsertMedia") => Some(Reply::error(409, "Base.1.13.ResourceInUse")),
+            _ => None,
+        }
+    });
+    let system = script.system();
+    system.look(Scope::Boot).await.unwrap();
+    is_full.store(true, Ordering::Relaxed);
+    let begin = Instant::now();
+    system.insert_media(IMAGE).await.unwrap();
+    assert!(begin.elapsed().as_secs() < 1, "it is looked at, not waited for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn xfusion_and_nokia_are_sent_the_protocol_at_once() {
+    for name in ["xFusion", "Nokia"] {
+        let script = vendor(name, no_change, |_| None);
+        script.system().insert_media("https://h/a.iso").await.unwrap();
+        assert_eq!(script.changes(), [insert(&json!({"Image": "https://h/a.iso", "TransferProtocolType": "HTTPS"}))]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dell_keeps_the_service_tag_in_the_sku_and_old_firmware_in_the_list() {
+    let script = vendor(
+        "Dell",
+        |tree| {
+            let system = tree.get_mut(SYSTEM).unwrap();
+            system["SKU"] = json!("F54P1G3");
+            system["SerialNumber"] = json!("CNIVC0014M0388");
+            tree.get_mut("/redfish/v1").unwrap()["UpdateService"] = json!({"@odata.id": "/u"});
+            tree.insert("/u".into(), json!({"FirmwareInventory": {"@odata.id": "/f"}}));
+            let ids = [
+                "Installed-159-1.8.2__BIOS.Setup.1-1",
+                "Previous-159-1.2.4__BIOS.Setup.1-1",
+                "Current-159-1.8.2__BIOS.Setup.1-1",
+            ];
+            let links: Vec<Value> = ids.iter().map(|id| json!({"@odata.id": format!("/f/{id}")})).collect();
+            tree.insert("/f".into(), json!({"Members": links}));
+            for id in ids {
+                tree.insert(format!("/f/{id}"), json!({"Id": id, "Name": "BIOS", "Version": id}));
+            }
+        },
+        |_| None,
+    );
+    let hardware = script.system().look(Scope::Inventory).await.unwrap().hardware.unwrap();
+    assert_eq!(hardware.serial_number.as_deref(), Some("F54P1G3"));
+    assert_eq!(hardware.firmware.len(), 1);
+    assert_eq!(
+        script.asked().iter().filter(|asked| asked.path.starts_with("/f/")).count(),
+        1,
+        "others are not even read"
+    );
+}
