@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::tls::{self, Fingerprint, PinMismatch, Sighting, Trust};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Two reads may be in flight; a fleet at rest must not hold a thousand TLS connections.
+/// One look uses a connection many times, but a fleet at rest must not hold a thousand: each is 50 KiB of buffers.
 const IDLE_CONNECTIONS: usize = 1;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The largest honest body in captures is an expanded collection of about 0.5 MB.
