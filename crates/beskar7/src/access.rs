@@ -7,7 +7,7 @@ use anyhow::{Context as _, anyhow, bail};
 use api::beskar7::PhysicalHost;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::core::{ObjectList, Status};
+use kube::core::ObjectList;
 use kube::{Api, Client, Config};
 
 /// How long we try to reach the API server before we say that it cannot be reached.
@@ -108,7 +108,31 @@ impl Access {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
             None => Api::all(self.client.clone()),
         };
-        Hosts { api, url: self.url.clone(), everywhere: namespace.is_none() }
+        Hosts { api, access: self.clone(), everywhere: namespace.is_none() }
+    }
+
+    /// What to say, and what to do.
+    pub(crate) fn explain(&self, error: kube::Error) -> anyhow::Error {
+        match error {
+            kube::Error::Api(status) => match status.code {
+                // The API server names what it looked for if it knows the kind; for an unknown kind it has no words.
+                404 if !status.is_not_found() => anyhow!(
+                    "the cluster at {} does not know PhysicalHosts: install the CRDs: beskar7 crds | kubectl apply --server-side -f -",
+                    self.url
+                ),
+                401 => anyhow!("the API server at {} does not accept your credentials: log in again", self.url),
+                _ => anyhow!("{}", status.message),
+            },
+            kube::Error::Auth(error) => {
+                anyhow!("the kubeconfig's credentials cannot be used: {}", root_cause(&error))
+            }
+            error @ (kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_)) => anyhow!(
+                "the API server at {} cannot be reached: {}. Is the cluster up, and is it the right one? `kubectl config current-context` tells which it is.",
+                self.url,
+                root_cause(&error)
+            ),
+            error => anyhow::Error::new(error).context(format!("the API server at {} gave no usable answer", self.url)),
+        }
     }
 }
 
@@ -117,7 +141,7 @@ impl Access {
 pub(crate) struct Hosts {
     /// For what is not here.
     pub(crate) api: Api<PhysicalHost>,
-    url: String,
+    access: Access,
     everywhere: bool,
 }
 
@@ -162,31 +186,10 @@ impl Hosts {
     /// What to say, and what to do.
     pub(crate) fn explain(&self, error: kube::Error) -> anyhow::Error {
         match error {
-            kube::Error::Api(status) => self.explain_status(&status),
-            kube::Error::Auth(error) => {
-                anyhow!("the kubeconfig's credentials cannot be used: {}", root_cause(&error))
-            }
-            error @ (kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_)) => anyhow!(
-                "the API server at {} cannot be reached: {}. Is the cluster up, and is it the right one? `kubectl config current-context` tells which it is.",
-                self.url,
-                root_cause(&error)
-            ),
-            error => anyhow::Error::new(error).context(format!("the API server at {} gave no usable answer", self.url)),
-        }
-    }
-
-    fn explain_status(&self, status: &Status) -> anyhow::Error {
-        match status.code {
-            // The API server names what it looked for if it knows the kind; for an unknown kind it has no words.
-            404 if !status.is_not_found() => anyhow!(
-                "the cluster at {} does not know PhysicalHosts: install the CRDs: beskar7 crds | kubectl apply --server-side -f -",
-                self.url
-            ),
-            401 => anyhow!("the API server at {} does not accept your credentials: log in again", self.url),
-            403 if self.everywhere => {
+            kube::Error::Api(status) if status.code == 403 && self.everywhere => {
                 anyhow!("{}. Choose a namespace with --namespace, or have the role granted to you", status.message)
             }
-            _ => anyhow!("{}", status.message),
+            error => self.access.explain(error),
         }
     }
 }

@@ -22,8 +22,8 @@ First steps:
   beskar7 sim --count 8 --manifests hosts.yaml
   kubectl apply -f hosts.yaml
 
-  # Look after them, and see how they are
-  beskar7 run
+  # Look after them (alone, without an election), and see how they are
+  beskar7 run --leader-elect=false
   beskar7 hosts
 
 `beskar7 COMMAND --help` tells more, with examples.";

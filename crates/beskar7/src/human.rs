@@ -39,6 +39,11 @@ pub(crate) fn span(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
+/// Sentences may quote what a BMC said: a line break would tear a table, an escape could repaint the terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
 /// A count with its thousands set apart, and the noun in the right number.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", number(count), if count == 1 { "" } else { "s" })

@@ -1,5 +1,6 @@
 //! Text tables in the way of kubectl: no lines, and nothing is wider than the terminal.
 
+use crate::human;
 use crate::output::Paper;
 
 /// Between two columns.
@@ -56,9 +57,8 @@ impl Cell {
 }
 
 impl<T: Into<String>> From<T> for Cell {
-    /// Sentences may quote what a BMC said: a line break would tear the row, an escape could repaint the terminal.
     fn from(text: T) -> Self {
-        Self { text: text.into().replace(|c: char| c.is_control(), " "), tone: None }
+        Self { text: human::one_line(&text.into()), tone: None }
     }
 }
 

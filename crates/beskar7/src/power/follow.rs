@@ -1,13 +1,15 @@
 //! Follows hosts until each is as wished, and tells what happens on the way.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use api::beskar7::PhysicalHost;
 use controllers::clock::{Clock as _, SystemClock};
 use futures::StreamExt as _;
-use futures::stream::select_all;
+use futures::stream::{BoxStream, select_all};
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, watch_object};
+use kube::runtime::watcher::{self, Event, watcher};
 use tokio::time::Instant;
 
 use super::verdict::{Verdict, judge};
@@ -21,6 +23,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 struct Followed {
     target: Target,
     wish: Wish,
+    /// Whether the last list had it.
+    known: bool,
     said: Option<String>,
     end: Option<End>,
 }
@@ -33,19 +37,17 @@ enum End {
 
 /// Waits for all of them; fails if one of them does or if time runs out.
 pub(super) async fn until_done(wishes: Vec<(Target, Wish)>, timeout: Duration) -> anyhow::Result<()> {
-    let mut all: Vec<_> =
-        wishes.into_iter().map(|(target, wish)| Followed { target, wish, said: None, end: None }).collect();
-    let streams = all.iter().enumerate().map(|(at, followed)| {
-        let stream = watch_object(followed.target.hosts.api.clone(), &followed.target.name).default_backoff();
-        stream.map(move |event| (at, event)).boxed()
-    });
-    let mut events = select_all(streams);
+    let mut all: Vec<_> = wishes
+        .into_iter()
+        .map(|(target, wish)| Followed { target, wish, known: true, said: None, end: None })
+        .collect();
+    let mut events = select_all(watches(&all));
     let deadline = Instant::now() + timeout;
     let mut hint = Some(Instant::now() + SILENCE);
     while all.iter().any(|followed| followed.end.is_none()) {
         let wake = hint.unwrap_or(deadline).min(deadline);
         match tokio::time::timeout_at(wake, events.next()).await {
-            Ok(Some((at, event))) => all[at].take(event)?,
+            Ok(Some((namespace, event))) => take(&mut all, &namespace, event)?,
             Ok(None) => bail!("the watch ended"),
             Err(_) if Instant::now() >= deadline => return Err(out_of_time(&all, timeout)),
             Err(_) => {
@@ -64,17 +66,63 @@ pub(super) async fn until_done(wishes: Vec<(Target, Wish)>, timeout: Duration) -
     }
 }
 
-impl Followed {
-    fn take(&mut self, event: Result<Option<api::beskar7::PhysicalHost>, watcher::Error>) -> anyhow::Result<()> {
-        if self.end.is_some() {
-            return Ok(());
-        }
-        let verdict = match event {
-            Ok(Some(host)) => judge(&host, &self.wish, SystemClock.now()),
-            Ok(None) => Verdict::Failed("is gone".to_owned()),
-            // Taken up again by itself, but for what will not change.
-            Err(error) => return self.interrupted(error),
+type Change = Result<Event<PhysicalHost>, watcher::Error>;
+
+/// One watch for each namespace, since each takes a connection: of the one host, or of all if there are several.
+fn watches(all: &[Followed]) -> Vec<BoxStream<'static, (String, Change)>> {
+    let mut namespaces: BTreeMap<&str, Vec<&Target>> = BTreeMap::new();
+    for followed in all {
+        namespaces.entry(&followed.target.namespace).or_default().push(&followed.target);
+    }
+    let watch = |(namespace, targets): (&str, Vec<&Target>)| {
+        let config = match targets.as_slice() {
+            [only] => watcher::Config::default().fields(&format!("metadata.name={}", only.name)),
+            _ => watcher::Config::default(),
         };
+        let (namespace, api) = (namespace.to_owned(), targets.first()?.hosts.api.clone());
+        Some(watcher(api, config).default_backoff().map(move |event| (namespace.clone(), event)).boxed())
+    };
+    namespaces.into_iter().filter_map(watch).collect()
+}
+
+/// Takes in what a watch of that namespace tells.
+fn take(all: &mut [Followed], namespace: &str, change: Change) -> anyhow::Result<()> {
+    let mut here = all.iter_mut().filter(|followed| followed.end.is_none() && followed.target.namespace == namespace);
+    match change {
+        // A list begins: who is not in it is gone.
+        Ok(Event::Init) => here.for_each(|followed| followed.known = false),
+        Ok(Event::InitDone) => {
+            for followed in here.filter(|followed| !followed.known) {
+                followed.judged(Verdict::Failed("is gone".to_owned()))?;
+            }
+        }
+        Ok(Event::InitApply(host) | Event::Apply(host)) => {
+            if let Some(followed) = here.find(|followed| host.metadata.name.as_ref() == Some(&followed.target.name)) {
+                followed.known = true;
+                let verdict = judge(&host, &followed.wish, SystemClock.now());
+                followed.judged(verdict)?;
+            }
+        }
+        Ok(Event::Delete(host)) => {
+            if let Some(followed) = here.find(|followed| host.metadata.name.as_ref() == Some(&followed.target.name)) {
+                followed.judged(Verdict::Failed("is gone".to_owned()))?;
+            }
+        }
+        // A watch that broke is taken up again by itself, but for what will not change.
+        Err(watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) => {
+            if let (kube::Error::Api(status), Some(followed)) = (&error, here.next())
+                && matches!(status.code, 401 | 403)
+            {
+                return Err(followed.target.hosts.explain(error).context("the wish was written, but"));
+            }
+        }
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+impl Followed {
+    fn judged(&mut self, verdict: Verdict) -> anyhow::Result<()> {
         match verdict {
             Verdict::Waiting(None) => Ok(()),
             Verdict::Waiting(Some(message)) => self.tell(message),
@@ -89,23 +137,11 @@ impl Followed {
         }
     }
 
-    fn interrupted(&self, error: watcher::Error) -> anyhow::Result<()> {
-        match error {
-            watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => match error {
-                kube::Error::Api(status) if matches!(status.code, 401 | 403) => {
-                    Err(self.target.hosts.explain(kube::Error::Api(status)).context("the wish was written, but"))
-                }
-                _ => Ok(()),
-            },
-            _ => Ok(()),
-        }
-    }
-
     fn tell(&mut self, message: String) -> anyhow::Result<()> {
         if self.said.as_ref() == Some(&message) {
             return Ok(());
         }
-        output::line(&format!("{}: {message}", self.target.label))?;
+        output::line(&format!("{}: {}", self.target.label, human::one_line(&message)))?;
         self.said = Some(message);
         Ok(())
     }

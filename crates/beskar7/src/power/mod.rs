@@ -88,6 +88,7 @@ enum Wish {
 /// A host that was named on the command line.
 struct Target {
     hosts: Hosts,
+    namespace: String,
     name: String,
     /// namespace/name.
     label: String,
@@ -127,7 +128,7 @@ async fn find(args: &Args, access: &Access) -> anyhow::Result<Vec<Target>> {
         let hosts = access.hosts(Some(namespace));
         let host = hosts.get(name).await?;
         let host = host.ok_or_else(|| anyhow!("there is no host {label}; `beskar7 hosts` lists them"))?;
-        targets.push(Target { hosts, name: name.to_owned(), label, host });
+        targets.push(Target { hosts, namespace: namespace.to_owned(), name: name.to_owned(), label, host });
     }
     Ok(targets)
 }

@@ -19,7 +19,7 @@ Run the operator: looks after all PhysicalHosts of a cluster.
 It takes the cluster of the kubeconfig, or the one that it runs in. Several may run: one leads, the others take over \
 when it is gone. Applying a PhysicalHost only looks at the server; only a claim or spec.online changes anything.
 
-Each flag can also be set by an environment variable: --watch-filter by BESKAR7_WATCH_FILTER.";
+Flags can also be set by the environment: --watch-filter by BESKAR7_WATCH_FILTER, and so on.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

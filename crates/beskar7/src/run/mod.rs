@@ -5,16 +5,20 @@ mod bind;
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use bmc::{Https, Transport};
 use controllers::clock::SystemClock;
 use controllers::hands::Dial;
 use controllers::metrics::Metrics;
-use controllers::operator::Operator;
+use controllers::operator::{Election, Operator};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
 use tracing::info;
 
 pub(crate) use args::{ABOUT, Args, EXAMPLES};
 
+use crate::access::Access;
 use crate::{limits, shutdown};
 
 /// DNS look-ups and files are all that blocks. Each thread more has a heap of its own.
@@ -37,10 +41,16 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let config = args.config(&args::Surroundings::look());
     let access = args.cluster.access().await?;
     let hosts = access.hosts(config.namespace.as_deref());
-    if let Some(checked) = shutdown.run_until_cancelled(hosts.check()).await {
-        checked?;
-    } else {
-        return Ok(());
+    let checks = async {
+        hosts.check().await?;
+        match &config.election {
+            Some(election) => check_election(&access, election).await,
+            None => Ok(()),
+        }
+    };
+    match shutdown.run_until_cancelled(checks).await {
+        Some(checked) => checked?,
+        None => return Ok(()),
     }
     info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -56,6 +66,28 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     operator.run(shutdown).await?;
     info!("stopped");
     Ok(())
+}
+
+/// A Lease that cannot be written would leave us standing by for ever.
+async fn check_election(access: &Access, election: &Election) -> anyhow::Result<()> {
+    let namespace = &election.namespace;
+    let leases: Api<Lease> = Api::namespaced(access.client.clone(), namespace);
+    let metadata = ObjectMeta { name: Some(election.lease.clone()), ..ObjectMeta::default() };
+    let pretend = PostParams { dry_run: true, ..PostParams::default() };
+    let elsewhere = "name another with --leader-elect-namespace, or run alone with --leader-elect=false";
+    match leases.create(&pretend, &Lease { metadata, spec: None }).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) => match status.code {
+            409 => Ok(()),
+            404 => bail!(
+                "the namespace {namespace}, where the Lease of the leader election goes, does not exist: \
+                 create it (kubectl create namespace {namespace}), {elsewhere}"
+            ),
+            403 => bail!("{}: have the role granted, {elsewhere}", status.message),
+            _ => bail!("the Lease of the leader election cannot be written to {namespace}: {}", status.message),
+        },
+        Err(error) => Err(access.explain(error)),
+    }
 }
 
 /// BMCs are spoken to over the network.

@@ -72,6 +72,33 @@ async fn on_waits_until_the_server_is_on_and_tells_what_happens() {
 }
 
 #[tokio::test]
+async fn several_hosts_are_followed_at_once() {
+    let status = json!({"state": "Available", "observedPowerState": "On", "observedGeneration": 2});
+    let bench = Bench::new(&json!({}), &status).await;
+    for name in ["b", "c"] {
+        put_host(bench.cluster, &bench.namespace, name, &json!({}), &status).await;
+    }
+    let power = bench.start(&["on", "a", "b", "c", "b"]);
+    bench.wished(true).await;
+    let (status, said) = power.ends().await;
+    assert!(status.success(), "{said}");
+    let mut done: Vec<_> = said.lines().filter(|line| line.ends_with(": on")).collect();
+    done.sort_unstable();
+    assert_eq!(done, ["a", "b", "c"].map(|name| format!("{}/{name}: on", bench.namespace)));
+}
+
+#[tokio::test]
+async fn a_host_that_goes_away_is_not_waited_for() {
+    let bench = Bench::new(&json!({}), &json!({"state": "Available", "observedPowerState": "Off"})).await;
+    let power = bench.start(&["on", "a"]);
+    bench.wished(true).await;
+    bench.cluster.kubectl(&["delete", "ph", "a", "-n", &bench.namespace]).await.ok();
+    let (status, said) = power.ends().await;
+    assert!(!status.success());
+    assert!(said.contains("/a: is gone"), "{said}");
+}
+
+#[tokio::test]
 async fn off_ends_with_the_fault_if_there_is_one() {
     let bench = Bench::new(&json!({}), &json!({"state": "Available", "observedPowerState": "On"})).await;
     let power = bench.start(&["off", "a"]);

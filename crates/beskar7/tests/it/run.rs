@@ -41,7 +41,7 @@ async fn a_port_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let kubeconfig = cluster.admin_kubeconfig().to_str().unwrap();
-    let said = beskar7(&["run", "--kubeconfig", kubeconfig, "--metrics-bind-address", &address, "-n", "nowhere"]).await;
+    let said = beskar7(&["run", "--kubeconfig", kubeconfig, "--metrics-bind-address", &address, "-n", "default"]).await;
     let error = said.error();
     let sentence = format!("error: Cannot listen on {address} (--metrics-bind-address)");
     assert!(error.contains(&sentence), "{error}");
@@ -53,8 +53,25 @@ async fn times_that_contradict_each_other_are_refused() {
     let cluster = cluster().await;
     let kubeconfig = cluster.admin_kubeconfig().to_str().unwrap();
     let flags = ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect-renew-deadline=1m"];
-    let error = beskar7(&[&["run", "--kubeconfig", kubeconfig, "-n", "nowhere"], &flags[..]].concat()).await.error();
+    let error = beskar7(&[&["run", "--kubeconfig", kubeconfig, "-n", "default"], &flags[..]].concat()).await.error();
     assert!(error.contains("the lease duration must be longer than the renew deadline"), "{error}");
+}
+
+#[tokio::test]
+async fn a_lease_that_cannot_be_written_is_told_at_once() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("lease").await;
+    let account = operator(cluster, &namespace).await;
+    let admin = cluster.admin_kubeconfig().to_str().unwrap();
+    let error = beskar7(&["run", "--kubeconfig", admin, "-n", "nowhere"]).await.error();
+    assert!(error.contains("kubectl create namespace nowhere"), "{error}");
+    assert!(error.contains("--leader-elect=false"), "{error}");
+
+    let flags = ["-n", &namespace, "--leader-elect-namespace", "default"];
+    let kubeconfig = account.kubeconfig().to_str().unwrap();
+    let error = beskar7(&[&["run", "--kubeconfig", kubeconfig], &flags[..]].concat()).await.error();
+    assert!(error.contains("cannot create resource \"leases\""), "{error}");
+    assert!(error.contains("have the role granted"), "{error}");
 }
 
 #[tokio::test]
