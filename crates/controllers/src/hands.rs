@@ -11,10 +11,11 @@ use std::time::Duration;
 use bmc::{Address, Bmc, Client, Endpoint, Manner, Observer, Options, RedfishSystem, SystemChoice, Transport, Trust};
 use engine::failure::{Class, Failure};
 use engine::host::{Act, BmcSight, Outcome};
-use engine::server::Scope;
+use engine::server::{Scope, Seen};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, debug, info_span, warn};
@@ -25,6 +26,13 @@ use crate::metrics::Metrics;
 
 /// How long sessions may take to be closed when we stop.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// A job that takes longer than this makes room for others.
+const SLOW: Duration = Duration::from_secs(10);
+/// How many more slow jobs than others there may be. They hold a connection each, and do next to nothing.
+const SLOW_PER_SLOT: usize = 8;
+/// Acts that have waited this long for their turn are not performed any more.
+const STALE: Duration = Duration::from_secs(20);
 
 /// For how long hosts behind one BMC take its refusal of their credentials as an answer to all of them. Shorter than the
 /// shortest hold of the engine, longer than their tries are apart: together they ask once.
@@ -64,7 +72,9 @@ pub struct Hands {
     metrics: Metrics,
     clock: Arc<dyn Clock>,
     /// Bounds how many BMCs are spoken to at once, and with it memory and open sockets.
-    slots: Arc<Semaphore>,
+    slots: Semaphore,
+    /// BMCs that do not answer take a minute or two to be given up: a rack of them must not keep all others waiting.
+    slow_slots: Semaphore,
     wake: mpsc::UnboundedSender<HostKey>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -95,6 +105,9 @@ struct Desk {
     next: Option<Job>,
 }
 
+/// How the acts went, and what was seen afterwards.
+type Done = (Option<Outcome>, Result<Seen, Failure>);
+
 struct Running {
     look: Scope,
     acts: bool,
@@ -118,7 +131,8 @@ impl Hands {
             observer,
             metrics,
             clock,
-            slots: Arc::new(Semaphore::new(at_once)),
+            slots: Semaphore::new(at_once),
+            slow_slots: Semaphore::new(at_once.saturating_mul(SLOW_PER_SLOT)),
             wake,
             tasks: TaskTracker::new(),
             stop: stop.child_token(),
@@ -140,13 +154,12 @@ impl Hands {
         let mut desks = self.desks();
         let now = self.clock.now();
         let usable = |line: &&OpenLine| line.refused.is_none_or(|at| now.duration_since(at) < REFUSAL_SHARED);
-        let client = match desks.lines.get(&line.key).filter(usable) {
-            Some(line) => line.client.clone(),
-            None => {
-                let client = self.open(&line)?;
-                desks.lines.insert(line.key.clone(), OpenLine { client: client.clone(), refused: None });
-                client
-            }
+        let client = if let Some(line) = desks.lines.get(&line.key).filter(usable) {
+            line.client.clone()
+        } else {
+            let client = self.open(&line)?;
+            desks.lines.insert(line.key.clone(), OpenLine { client: client.clone(), refused: None });
+            client
         };
         let desk = desks.hosts.entry(key.clone()).or_default();
         let line_before = std::mem::replace(&mut desk.line, line.key);
@@ -235,7 +248,7 @@ impl Hands {
         let (hands, key, inputs) = (self.clone(), key.clone(), desk.inputs.clone());
         let span = info_span!("bmc", host = %key);
         let work = async move {
-            let done = cancel.run_until_cancelled(hands.perform(bmc.as_ref(), &job)).await;
+            let done = cancel.run_until_cancelled(hands.take_turn(bmc.as_ref(), &job)).await;
             if let Some((outcome, seen)) = done {
                 hands.publish(&key, &cancel, inputs, job.number, outcome, seen);
             }
@@ -243,11 +256,28 @@ impl Hands {
         self.tasks.spawn(work.instrument(span));
     }
 
-    async fn perform(&self, bmc: &dyn Bmc, job: &Job) -> (Option<Outcome>, Result<engine::server::Seen, Failure>) {
-        // The semaphore is never closed.
-        let _slot = self.slots.acquire().await;
+    /// Performs a job when it is its turn. One that is slow lets others in, as far as there is room for slow ones.
+    async fn take_turn(&self, bmc: &dyn Bmc, job: &Job) -> Done {
+        let asked = Instant::now();
+        // The semaphores are never closed.
+        let slot = self.slots.acquire().await;
+        // Decided on what was seen long ago: the engine looks at it anew.
+        let acts = if asked.elapsed() > STALE { &[][..] } else { &job.acts };
+        let work = self.perform(bmc, job, acts);
+        futures::pin_mut!(work);
+        if let Ok(done) = tokio::time::timeout(SLOW, &mut work).await {
+            return done;
+        }
+        let roomier = self.slow_slots.try_acquire();
+        if roomier.is_ok() {
+            drop(slot);
+        }
+        work.await
+    }
+
+    async fn perform(&self, bmc: &dyn Bmc, job: &Job, acts: &[Act]) -> Done {
         let mut outcome = None;
-        for act in &job.acts {
+        for act in acts {
             let result = perform(bmc, act).await.map_err(Failure::from);
             self.metrics.act(act.name(), result.is_ok());
             match &result {
@@ -271,7 +301,7 @@ impl Hands {
         inputs: String,
         number: u64,
         outcome: Option<Outcome>,
-        seen: Result<engine::server::Seen, Failure>,
+        seen: Result<Seen, Failure>,
     ) {
         let mut desks = self.desks();
         let Desks { hosts, lines } = &mut *desks;

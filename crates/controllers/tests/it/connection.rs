@@ -209,7 +209,7 @@ async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
             bmc.drop_sessions();
         }
         let lost = |host: &PhysicalHost| fault_of(host).is_some_and(|reason| reasons.contains(&reason.as_str()));
-        let host = world.wait_within(Duration::from_secs(180), name, "an outage", lost).await;
+        let host = world.wait_within(Duration::from_mins(3), name, "an outage", lost).await;
         assert_told(&host, &fault_of(&host).unwrap(), &[words]);
         assert_eq!(condition(&host, "RedfishConnectionReady").0, "False");
         assert_eq!((state_of(&host).as_str(), condition(&host, "HostProvisioned").0.as_str()), ("Provisioned", "True"));
@@ -230,6 +230,30 @@ async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
     .await;
     let writes = world.writes().await;
     assert!(writes <= 7 * 40, "{writes} writes");
+}
+
+#[tokio::test]
+async fn bmcs_that_hang_do_not_keep_the_others_waiting() {
+    let world = World::quiet("rack").await;
+    world.start_operator_with(controllers::clock::SystemClock, |config| config.bmcs_at_once = 2);
+    world.create_secret("bmc", "admin", "password").await;
+    let names = ["dead-01", "dead-02", "dead-03", "dead-04"];
+    for name in names {
+        let bmc = world.add_bmc(name, instant_bmc(name));
+        bmc.faults().add(Effect::Hang.always());
+        world.create_host(name, json!({})).await;
+    }
+    let busy = || names.iter().filter(|name| world.bmc(name).counters().total() > 0).count();
+    wait_for("all turns to be taken", SOON, async || (busy() == 2).then_some(())).await;
+    let bmc = world.available_host("alive").await;
+    world.patch_spec("alive", claim("me", ISO)).await;
+    world.wait_for_state("alive", "Provisioned").await;
+    assert_eq!(bmc.first().boots, 1);
+    // Nor do they keep the operator from stopping.
+    let asked = tokio::time::Instant::now();
+    world.stop_operator().await;
+    assert!(asked.elapsed() < Duration::from_secs(15), "{:?}", asked.elapsed());
+    assert_eq!(bmc.sessions_open(), 0);
 }
 
 #[tokio::test]
@@ -320,7 +344,7 @@ async fn credentials_are_shown_nowhere() {
         credentials: bmc::Credentials::new(user, right),
         family: None,
     };
-    shown += &format!("{endpoint:?} {:?}", endpoint.credentials);
+    shown.extend([format!("{endpoint:?}"), format!("{:?}", endpoint.credentials)]);
     let encoded = [format!("{user}:{wrong}"), format!("{user}:{right}")].map(|pair| base64(pair.as_bytes()));
     for secret in [user, wrong, right, &encoded[0], &encoded[1]] {
         if let Some(at) = shown.find(secret) {
