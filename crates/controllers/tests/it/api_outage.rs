@@ -71,7 +71,9 @@ async fn an_operator_outlives_its_api_server_and_nothing_happens_to_servers() {
     cluster.stop_apiserver();
     let all_sessions = |count: usize| bmcs.iter().all(|bmc| bmc.sessions_open() == count).then_some(());
     wait_for("the lease to be lost and all sessions closed", SOON, async || all_sessions(0)).await;
-    bmcs.iter().for_each(|bmc| bmc.reset_counters());
+    for bmc in bmcs {
+        bmc.reset_counters();
+    }
     // The outage lasts until the lease has run out for everybody.
     let long_enough = tokio::time::Instant::now() + Duration::from_secs(5);
     wait_for("the outage to last", SOON, async || (tokio::time::Instant::now() > long_enough).then_some(())).await;

@@ -22,7 +22,7 @@ fn fingerprint(serving: &Serving) -> String {
 }
 
 /// A connection with these settings and no others that decide on trust.
-fn trusting(address: &str, trust: Value) -> Value {
+fn trusting(address: &str, trust: &Value) -> Value {
     let mut connection = json!({
         "address": address,
         "insecureSkipVerify": null,
@@ -45,18 +45,18 @@ async fn an_unknown_certificate_is_shown_ready_to_be_pinned() {
     let world = world("untrusted").await;
     world.start_operator();
     let serving = serve("server-01", true, 0).await;
-    world.create_host("server-01", trusting(&url(&serving), json!({}))).await;
+    world.create_host("server-01", trusting(&url(&serving), &json!({}))).await;
     let host = world.wait_for_fault("server-01", "CertificateUntrusted").await;
     let pin = format!("sha256:{}", fingerprint(&serving));
     assert_told(&host, "CertificateUntrusted", &[&url(&serving), &format!("certificateFingerprint: {pin}")]);
     assert_eq!(condition(&host, "RedfishConnectionReady"), ("False".into(), "CertificateUntrusted".into()));
     assert_eq!(serving.endpoints()[0].bmc().counters().total(), 0, "nothing is said to a stranger");
 
-    world.patch_spec("server-01", trusting(&url(&serving), json!({ "certificateFingerprint": pin }))).await;
+    world.patch_spec("server-01", trusting(&url(&serving), &json!({ "certificateFingerprint": pin }))).await;
     let host = world.wait_for_state("server-01", "Available").await;
     assert!(is_well(&host), "{:?}", host.status);
     // Other ways to trust, on a host that works already, change nothing for its user.
-    world.patch_spec("server-01", trusting(&url(&serving), json!({ "insecureSkipVerify": true }))).await;
+    world.patch_spec("server-01", trusting(&url(&serving), &json!({ "insecureSkipVerify": true }))).await;
     world.annotate("server-01", "beskar7.io/inspect", Some("again")).await;
     world
         .wait_until("server-01", "the inventory to be taken again", |host| {
@@ -72,7 +72,7 @@ async fn a_ca_bundle_is_believed_and_a_bad_one_is_told() {
     world.start_operator();
     let serving = serve("server-01", true, 0).await;
     let bundle = json!({ "caBundleSecretRef": { "name": "our-ca" } });
-    world.create_host("server-01", trusting(&url(&serving), bundle)).await;
+    world.create_host("server-01", trusting(&url(&serving), &bundle)).await;
     let secret = format!("{}/our-ca", world.namespace);
     let host = world.wait_for_fault("server-01", "SecretNotFound").await;
     assert_told(&host, "SecretNotFound", &[&secret, "caBundleSecretRef", "Create it"]);
@@ -105,7 +105,7 @@ async fn a_certificate_that_was_pinned_on_first_use_must_not_change() {
     let serving = serve("server-01", true, 0).await;
     let bmc = serving.endpoints()[0].bmc();
     let first = fingerprint(&serving);
-    world.create_host("server-01", trusting(&url(&serving), json!({ "trustOnFirstUse": true }))).await;
+    world.create_host("server-01", trusting(&url(&serving), &json!({ "trustOnFirstUse": true }))).await;
     world.wait_for_state("server-01", "Available").await;
     world.patch_spec("server-01", claim("me", ISO)).await;
     let host = world.wait_for_state("server-01", "Provisioned").await;
@@ -125,7 +125,7 @@ async fn a_certificate_that_was_pinned_on_first_use_must_not_change() {
     assert_eq!((state_of(&host).as_str(), &anchor(&host)["pin"]), ("Provisioned", &json!(first)));
     assert_eq!(bmc.counters().total(), 0, "nothing is said to a stranger");
 
-    world.patch_spec("server-01", trusting(&url(&serving), json!({ "certificateFingerprint": second }))).await;
+    world.patch_spec("server-01", trusting(&url(&serving), &json!({ "certificateFingerprint": second }))).await;
     let host = world.wait_until("server-01", "recovery", is_well).await;
     assert_eq!(state_of(&host), "Provisioned");
     assert_eq!((bmc.first().power(), bmc.first().resets, bmc.first().boots), (PowerState::On, resets, boots));
@@ -136,7 +136,7 @@ async fn whoever_skips_verification_gets_in_and_is_not_bothered_by_a_new_certifi
     let world = world("skip-verify").await;
     world.start_operator();
     let serving = serve("server-01", true, 0).await;
-    world.create_host("server-01", trusting(&url(&serving), json!({ "insecureSkipVerify": true }))).await;
+    world.create_host("server-01", trusting(&url(&serving), &json!({ "insecureSkipVerify": true }))).await;
     let host = world.wait_for_state("server-01", "Available").await;
     assert_eq!(anchor(&host).get("pin"), None, "nobody asked for a pin");
     world.stop_operator().await;
@@ -159,16 +159,16 @@ async fn tls_and_plain_http_in_each_others_place_get_a_sentence() {
     let world = world("mixed-up").await;
     world.start_operator_with(Hurry::by(20), |_| {});
     let (plain, secure) = (serve("plain", false, 0).await, serve("secure", true, 0).await);
-    world.create_host("plain", trusting(&url(&plain).replace("http:", "https:"), json!({}))).await;
-    world.create_host("secure", trusting(&url(&secure).replace("https:", "http:"), json!({}))).await;
+    world.create_host("plain", trusting(&url(&plain).replace("http:", "https:"), &json!({}))).await;
+    world.create_host("secure", trusting(&url(&secure).replace("https:", "http:"), &json!({}))).await;
     let host = world.wait_for_fault("plain", "NotRedfish").await;
     assert_told(&host, "NotRedfish", &["does not speak TLS", "write http://"]);
     let host = world.wait_for_fault("secure", "NotRedfish").await;
     assert_told(&host, "NotRedfish", &["does not speak HTTP", "write https://"]);
 
     // What the sentences advise works.
-    world.patch_spec("plain", trusting(&url(&plain), json!({}))).await;
-    world.patch_spec("secure", trusting(&url(&secure), json!({ "insecureSkipVerify": true }))).await;
+    world.patch_spec("plain", trusting(&url(&plain), &json!({}))).await;
+    world.patch_spec("secure", trusting(&url(&secure), &json!({ "insecureSkipVerify": true }))).await;
     for name in ["plain", "secure"] {
         let host = world.wait_for_state(name, "Available").await;
         assert!(is_well(&host), "{:?}", host.status);
@@ -180,7 +180,7 @@ async fn a_bmc_that_is_not_there_yet_is_found_when_it_comes() {
     let world = world("refused").await;
     world.start_operator_with(Hurry::by(20), |_| {});
     let port = testkit::free_port();
-    world.create_host("server-01", trusting(&format!("http://127.0.0.1:{port}"), json!({}))).await;
+    world.create_host("server-01", trusting(&format!("http://127.0.0.1:{port}"), &json!({}))).await;
     let host = world.wait_for_fault("server-01", "Unreachable").await;
     assert_told(&host, "Unreachable", &[&format!("http://127.0.0.1:{port}"), "was refused"]);
     assert_eq!(condition(&host, "RedfishConnectionReady"), ("False".into(), "Unreachable".into()));
