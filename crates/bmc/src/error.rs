@@ -76,8 +76,8 @@ pub enum Error {
     },
     /// User name or password is wrong.
     #[error(
-        "{url} refused the user name and password{said}. Correct the Secret; so that the account is not locked they are tried \
-         again only then, or after a long pause"
+        "{url} refused the user name and password{said}. Correct the Secret, which is noticed at once; without a change the BMC is \
+         asked again only after a long pause, so that the account does not get locked"
     )]
     AuthenticationFailed {
         /// The BMC.
@@ -283,12 +283,27 @@ impl Refusal {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure::new(error.kind(), error.to_string())
+        Self::from(&error)
     }
 }
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
-        Failure::new(error.kind(), error.to_string())
+        Failure::new(error.kind(), sentence(error))
     }
+}
+
+/// An error as a whole sentence. What a BMC said brings its own full stop along.
+fn sentence(error: &Error) -> String {
+    let text = error.to_string().replace(".. ", ". ");
+    let mut letters = text.chars();
+    let mut sentence: String = match letters.next() {
+        Some(first) if !text.starts_with("http") => first.to_uppercase().chain(letters).collect(),
+        _ => text,
+    };
+    // A fingerprint at the end is there to be copied.
+    if !sentence.ends_with(['.', '…']) && !matches!(error, Error::CertificateUntrusted { .. }) {
+        sentence.push('.');
+    }
+    sentence
 }

@@ -373,18 +373,20 @@ impl<D: HostDialect> HostLoop<D> {
     /// Events are for people; they are sent beside the loop and may get lost.
     fn publish_events(&self, host: &D::Host, step: &Step) {
         // Of the phases that were passed in one step, only the last is worth an event.
-        let last = step.events.iter().rposition(|event| !event.warning);
+        let is_phase = |reason: &str| Phase::ALL.iter().any(|phase| phase.as_str() == reason);
+        let last = step.events.iter().rposition(|event| is_phase(event.reason));
         for (position, event) in step.events.iter().enumerate() {
-            if !event.warning && Some(position) != last {
+            if is_phase(event.reason) && Some(position) != last {
                 continue;
             }
             let reference = host.object_ref(&());
             let note = event.message.chars().take(1000).collect::<String>();
+            let reason = D::event_reason(event.reason).to_owned();
             let event = Event {
                 type_: if event.warning { EventType::Warning } else { EventType::Normal },
-                reason: event.reason.to_owned(),
+                reason: reason.clone(),
                 note: Some(note),
-                action: event.reason.to_owned(),
+                action: reason,
                 secondary: None,
             };
             let recorder = self.recorder.clone();

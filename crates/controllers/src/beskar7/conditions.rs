@@ -91,7 +91,8 @@ fn inspected(view: &View<'_, PhysicalHost>) -> Finding {
     if view.step.record.inspected {
         return holds(types::HOST_INSPECTED, "Inspected", "The hardware is known.");
     }
-    not(types::HOST_INSPECTED, Condition::INFO, reason::INSPECTING, "The hardware is not known yet.")
+    let reason = if view.step.record.phase == Phase::Registering { reason::ENROLLING } else { reason::INSPECTING };
+    not(types::HOST_INSPECTED, Condition::INFO, reason, "The hardware is not known yet.")
 }
 
 fn available(view: &View<'_, PhysicalHost>) -> Finding {
@@ -99,7 +100,10 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
     let record = &view.step.record;
     let info = |reason: &str, message: &str| not(type_, Condition::INFO, reason, message);
     match (record.phase, &record.fault) {
-        (Phase::Registering | Phase::Inspecting | Phase::Available, Some(fault)) => failed(type_, &fault.failure),
+        (Phase::Registering | Phase::Inspecting | Phase::Available, Some(fault)) => Finding {
+            message: "The host cannot be claimed until what is wrong with it is over; Ready tells what that is.".into(),
+            ..failed(type_, &fault.failure)
+        },
         (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
         (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
         (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),

@@ -86,6 +86,10 @@ impl HostDialect for PhysicalHosts {
     fn paused_status(host: &PhysicalHost, now: Timestamp) -> Option<serde_json::Value> {
         changed(host, status::paused(host, now))
     }
+
+    fn event_reason(reason: &'static str) -> &'static str {
+        status::event_reason(reason)
+    }
 }
 
 /// A status that says nothing new is not written.

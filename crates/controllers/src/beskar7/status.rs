@@ -21,7 +21,7 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
         observed_power_state: (record.power != PowerState::Unknown).then(|| record.power.as_str().to_owned()),
         error_message: record.fault.as_ref().map(|fault| fault.failure.message.clone()),
         fault: record.fault.as_ref().map(fault),
-        waiting: record.wait.as_ref().map(|wait| Waiting {
+        waiting: record.wait.as_ref().filter(|wait| !is_told_by_fault(wait, record)).map(|wait| Waiting {
             reason: wait.reason.clone(),
             message: wait.message.clone(),
             since: Some(time(wait.since)),
@@ -66,12 +66,36 @@ pub(super) fn paused(host: &PhysicalHost, now: Timestamp) -> PhysicalHostStatus 
 pub(super) fn record(status: &PhysicalHostStatus) -> Option<Record> {
     let mut record: Record = serde_json::from_value(status.record.clone()?).ok()?;
     record.timeline = status.timeline.iter().filter_map(moment).collect();
+    if let (Some(fault), Some(told)) = (&mut record.fault, &status.fault) {
+        fault.failure.message.clone_from(&told.message);
+    }
+    let told = status.waiting.as_ref().map(|waiting| &waiting.message);
+    let told = told.or(status.fault.as_ref().map(|fault| &fault.message));
+    if let (Some(wait), Some(told)) = (&mut record.wait, told) {
+        wait.message.clone_from(told);
+    }
     Some(record)
 }
 
-/// The record without its timeline, which the status shows anyway.
+/// The record without its timeline and its sentences, which the status shows anyway: a reader of the whole status should
+/// not meet each of them twice.
 fn stored(record: &Record) -> Option<serde_json::Value> {
-    serde_json::to_value(Record { timeline: Vec::new(), ..record.clone() }).ok()
+    let mut record = Record { timeline: Vec::new(), ..record.clone() };
+    if let Some(fault) = &mut record.fault {
+        fault.failure.message.clear();
+    }
+    if let Some(wait) = &mut record.wait {
+        wait.message.clear();
+    }
+    serde_json::to_value(record).ok()
+}
+
+/// Whether a host waits for nothing but the next try of what failed. The fault says that already.
+fn is_told_by_fault(wait: &engine::host::Wait, record: &Record) -> bool {
+    record
+        .fault
+        .as_ref()
+        .is_some_and(|fault| fault.failure.kind.reason() == wait.reason && fault.failure.message == wait.message)
 }
 
 fn state(view: &View<'_, PhysicalHost>) -> &'static str {
@@ -102,6 +126,11 @@ const WORDS: [(Phase, &str); 10] = [
 
 fn word(phase: Phase) -> &'static str {
     WORDS.iter().find(|(known, _)| *known == phase).map_or(states::UNKNOWN, |(_, word)| word)
+}
+
+/// Events of a phase are told in the words of the states.
+pub(super) fn event_reason(reason: &'static str) -> &'static str {
+    WORDS.iter().find(|(phase, _)| phase.as_str() == reason).map_or(reason, |(_, word)| word)
 }
 
 fn timeline_entry(moment: &Moment) -> TimelineEntry {

@@ -77,11 +77,6 @@ impl Gate {
         self.0.state.lock().unwrap().seen.clone()
     }
 
-    /// Changes that passed, in words.
-    pub(crate) fn effects(&self) -> Vec<String> {
-        self.seen().into_iter().filter(|passage| passage.is_effect).map(|passage| passage.what).collect()
-    }
-
     /// A client that goes through this gate.
     pub(crate) fn client(&self, client: Client) -> Client {
         Client::new(GatedClient { client, gate: self.clone() }, "default")
@@ -95,8 +90,8 @@ impl Gate {
     async fn pass<T>(&self, to: Side, what: String, is_effect: bool, send: impl Future<Output = T>) -> T {
         let last = {
             let mut state = self.0.state.lock().unwrap();
-            let open = !*self.0.shut.borrow() && !(to == Side::Api && state.api_is_cut);
-            if open {
+            let is_cut = to == Side::Api && state.api_is_cut;
+            if !is_cut && !*self.0.shut.borrow() {
                 state.seen.push(Passage { at: Instant::now(), to, what, is_effect });
                 state.effects += usize::from(is_effect);
                 let last = is_effect && state.last == Some(state.effects);

@@ -1,0 +1,175 @@
+//! Many hosts: the fleet brake, what a fleet at rest costs, events and metrics.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api::beskar7::PhysicalHost;
+use controllers::brake::BrakeConfig;
+use controllers::clock::{Clock as _, SystemClock};
+use futures::future::join_all;
+use serde_json::json;
+use sim::{BootSource, Effect, PowerState};
+use testkit::wait_for;
+
+use crate::story::{ISO, runs, unclaimed, waits_for};
+use crate::world::{Hurry, SOON, World, claim, spec, state_of};
+
+/// Hosts with servers that run something of their own, all available.
+async fn fleet(world: &World, size: usize) -> Vec<(String, sim::Bmc)> {
+    world.create_secret("bmc", "admin", "password").await;
+    join_all((0..size).map(async |number| {
+        let name = format!("server-{number:02}");
+        let bmc = sim::Bmc::new(spec(&name).timing(sim::Timing::INSTANT).power(PowerState::On));
+        world.add_bmc(&name, bmc.clone());
+        world.create_host(&name, json!({})).await;
+        world.wait_for_state(&name, "Available").await;
+        (name, bmc)
+    }))
+    .await
+}
+
+async fn claim_all(world: &World, fleet: &[(String, sim::Bmc)]) {
+    join_all(fleet.iter().map(async |(name, _)| world.patch_spec(name, claim("me", ISO)).await)).await;
+}
+
+async fn wait_for_all(world: &World, fleet: &[(String, sim::Bmc)], state: &str) {
+    join_all(fleet.iter().map(async |(name, _)| world.wait_for_state(name, state).await)).await;
+}
+
+fn braked(change: impl FnOnce(&mut BrakeConfig)) -> impl FnOnce(&mut controllers::operator::Config) {
+    |config| change(&mut config.brake)
+}
+
+/// What a host that waits is waiting for, in a sentence.
+fn waiting(host: &PhysicalHost) -> String {
+    host.status.as_ref().and_then(|status| status.waiting.clone()).map(|waiting| waiting.message).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn ten_hosts_that_are_released_at_once_go_one_by_one_and_say_so() {
+    let world = World::new("brake").await;
+    let fleet = fleet(&world, 10).await;
+    claim_all(&world, &fleet).await;
+    wait_for_all(&world, &fleet, "Provisioned").await;
+    world.stop_operator().await;
+
+    world.start_operator_with(SystemClock, braked(|brake| brake.disruptions_per_minute = 3));
+    join_all(fleet.iter().map(async |(name, _)| world.patch_spec(name, unclaimed()).await)).await;
+    wait_for("all but the first to wait", SOON, async || {
+        let hosts = world.hosts().list(&kube::api::ListParams::default()).await.unwrap().items;
+        let held: Vec<_> = hosts.iter().filter(|host| waits_for(host, "FleetBrake")).collect();
+        for host in &held {
+            let told = waiting(host);
+            assert!(told.starts_with("Waiting for the fleet brake: "), "{told}");
+            assert!(told.ends_with("3 power-offs per minute are allowed (--max-disruptions-per-minute)."), "{told}");
+            assert_eq!(state_of(host), "Deprovisioning");
+        }
+        (held.len() >= 8).then_some(())
+    })
+    .await;
+    let off = fleet.iter().filter(|(_, bmc)| bmc.first().power() == PowerState::Off).count();
+    assert!((1..=2).contains(&off), "one at once and one every 20 s, not {off}");
+
+    world.stop_operator().await;
+    world.start_operator();
+    wait_for_all(&world, &fleet, "Available").await;
+    assert!(fleet.iter().all(|(_, bmc)| bmc.first().power() == PowerState::Off && bmc.first().resets == 3));
+}
+
+#[tokio::test]
+async fn a_frozen_fleet_runs_on_until_it_is_thawed() {
+    let world = World::quiet("freeze").await;
+    world.start_operator_with(SystemClock, braked(|brake| brake.freeze = true));
+    let fleet = fleet(&world, 2).await;
+    claim_all(&world, &fleet).await;
+    for (name, bmc) in &fleet {
+        let host = world.wait_until(name, "held", |host| waits_for(host, "FleetBrake")).await;
+        assert!(waiting(&host).contains("--freeze"), "{}", waiting(&host));
+        assert!(bmc.journal().is_empty() && runs(bmc) == Some(BootSource::Hdd));
+    }
+    world.stop_operator().await;
+    world.start_operator();
+    wait_for_all(&world, &fleet, "Provisioned").await;
+}
+
+#[tokio::test]
+async fn only_so_many_are_provisioned_at_the_same_time() {
+    let world = World::quiet("deployments").await;
+    world.start_operator_with(SystemClock, braked(|brake| brake.concurrent_deployments = 2));
+    let fleet = fleet(&world, 4).await;
+    for (_, bmc) in &fleet {
+        bmc.faults().add(Effect::SlowPower(Duration::from_secs(2)).always());
+    }
+    claim_all(&world, &fleet).await;
+    wait_for("two to go and two to wait", SOON, async || {
+        let hosts = world.hosts().list(&kube::api::ListParams::default()).await.unwrap().items;
+        let held: Vec<_> = hosts.iter().filter(|host| waits_for(host, "FleetBrake")).map(waiting).collect();
+        let told = "2 deployments at a time are allowed (--max-concurrent-deployments).";
+        assert!(held.iter().all(|held| held.ends_with(told)), "{held:?}");
+        let gone = fleet.iter().filter(|(_, bmc)| !bmc.journal().is_empty()).count();
+        assert!(gone <= 2, "{gone} at once");
+        (held.len() == 2 && gone == 2).then_some(())
+    })
+    .await;
+    wait_for_all(&world, &fleet, "Provisioned").await;
+}
+
+#[tokio::test]
+async fn a_fleet_at_rest_costs_no_write_and_less_than_one_request_per_host_and_minute() {
+    let world = World::quiet("rest").await;
+    let clock = Hurry::by(60);
+    world.start_operator_with(clock, |_| {});
+    let fleet = fleet(&world, 4).await;
+    claim_all(&world, &fleet[..2]).await;
+    wait_for_all(&world, &fleet[..2], "Provisioned").await;
+    // What the last steps set off has come to rest when everybody was looked at without a change.
+    let looked = async |times: u64| {
+        for (_, bmc) in &fleet {
+            bmc.reset_counters();
+        }
+        wait_for("looks", SOON, async || fleet.iter().all(|(_, bmc)| bmc.counters().total() >= times).then_some(()))
+            .await;
+    };
+    looked(1).await;
+    let (writes, began) = (world.writes().await, clock.now());
+    looked(5).await;
+    let minutes = clock.now().duration_since(began).as_secs_f64() / 60.0;
+    for (name, bmc) in &fleet {
+        #[expect(clippy::cast_precision_loss, reason = "a handful")]
+        let requests = bmc.counters().total() as f64;
+        assert!(requests <= minutes.ceil(), "{name}: {requests} in {minutes} minutes");
+    }
+    assert_eq!(world.writes().await, writes, "nothing changed, so nothing is written");
+}
+
+#[tokio::test]
+async fn transitions_are_told_by_events_and_counted_by_metrics() {
+    let world = World::new("events").await;
+    let bmc = world.available_host("server-01").await;
+    world.patch_spec("server-01", claim("me", ISO)).await;
+    world.wait_for_state("server-01", "Provisioned").await;
+    let outage = bmc.faults().add(Effect::Refuse.always());
+    world.annotate("server-01", "beskar7.io/inspect", Some("now")).await;
+    world.wait_for_fault("server-01", "Unreachable").await;
+    bmc.faults().remove(outage);
+    world.wait_until("server-01", "no fault", |host| crate::world::fault_of(host).is_none()).await;
+    let wanted = ["Available", "Claimed", "Provisioning", "Provisioned", "Unreachable", "Recovered", "Inspected"];
+    wait_for("the events", SOON, async || {
+        let told: BTreeSet<_> = world.events("server-01").await.into_iter().collect();
+        wanted.iter().all(|reason| told.contains(*reason)).then_some(())
+    })
+    .await;
+
+    let text = world.metrics();
+    let namespace = &world.namespace;
+    for line in [
+        format!("beskar7_hosts{{dialect=\"beskar7\",namespace=\"{namespace}\",phase=\"Provisioned\"}} 1"),
+        "beskar7_acts_total{act=\"PowerOn\",outcome=\"ok\"} 1".to_owned(),
+        "beskar7_faults_total{dialect=\"beskar7\",reason=\"Unreachable\"}".to_owned(),
+        "beskar7_bmc_requests_total{verb=\"GET\",outcome=\"ok\"}".to_owned(),
+        "beskar7_reconciles_total{dialect=\"beskar7\",outcome=\"ok\"}".to_owned(),
+        "phase=\"Provisioning\"} 1".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+}
