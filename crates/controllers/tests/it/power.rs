@@ -138,6 +138,7 @@ async fn nothing_is_done_to_a_host_under_maintenance_until_it_is_over() {
         (available.reason.as_str(), available.message.as_str()),
         ("Maintenance", "Under maintenance: fan swap.")
     );
+    world.annotate(HOST, "beskar7.io/reboot", Some("monday")).await;
     world.patch_spec(HOST, claim("me", ISO)).await;
     // A change that the parked host does show, so that it has certainly been decided on after the wishes above.
     world.patch_spec(HOST, json!({ "maintenance": { "reason": "still the fan" } })).await;
@@ -146,7 +147,13 @@ async fn nothing_is_done_to_a_host_under_maintenance_until_it_is_over() {
 
     world.patch_spec(HOST, json!({ "maintenance": null })).await;
     world.wait_for_state(HOST, "Provisioned").await;
+    world.annotate(HOST, "beskar7.io/inspect", Some("monday")).await;
+    wait_for("what comes after", SOON, async || {
+        world.events(HOST).await.contains(&"Inspected".to_owned()).then_some(())
+    })
+    .await;
     assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
+    assert_eq!(resets(&bmc), ["ForceOff", "On"], "the restart that was asked for came with the start of the order");
 }
 
 #[tokio::test]

@@ -279,6 +279,8 @@ impl Scene<'_> {
     fn start(&mut self) {
         self.record.anchor.milestone = Milestone::Written;
         self.record.boots = self.record.boots.saturating_add(1);
+        // A restart that was asked for before this start has come with it; later it would tear the new system down.
+        self.record.rebooted.clone_from(&self.goal.reboot);
         self.advance(Phase::Provisioning, "The image is in the drive; powering on.");
         self.act(Deed::PowerOn, vec![Act::PowerOn], Scope::Power);
         self.wait("PoweringOn", "Waiting for the server to power on.", pace::POWER_LIMIT);

@@ -169,6 +169,16 @@ fn a_restart_of_a_server_that_is_off_switches_it_on_unless_it_should_stay_off() 
 }
 
 #[test]
+fn a_restart_that_was_asked_for_before_an_order_was_started_does_not_follow_it() {
+    let mut world = World::available();
+    world.goal = Goal { reboot: Some("now".into()), ..ordered("a", IMAGE) };
+    world.run_to(Phase::Provisioned);
+    world.run(3600);
+    assert!(!world.acts().contains(&"Restart"), "{:?}", world.acts());
+    assert_eq!((world.phase(), world.server.starts), (Phase::Provisioned, 1));
+}
+
+#[test]
 fn a_request_that_is_older_than_our_memory_of_the_host_is_not_carried_out() {
     let mut world = World::new(Goal { reboot: Some("old".into()), ..Goal::default() }, Server::running());
     world.run(300);
