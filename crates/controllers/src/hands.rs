@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bmc::{Address, Bmc, Client, Endpoint, Manner, Observer, Options, RedfishSystem, SystemChoice, Transport, Trust};
-use engine::failure::{Class, Failure};
+use engine::failure::{Class, Failure, Kind};
 use engine::host::{Act, BmcSight, Outcome};
 use engine::server::{Scope, Seen};
 use futures::future::join_all;
@@ -50,6 +50,18 @@ pub struct Job {
     pub acts: Vec<Act>,
     /// How deep to look afterwards.
     pub look: Scope,
+}
+
+impl Job {
+    /// Its acts were decided on what was seen long ago: they are not performed, and decided anew.
+    fn refusal(&self) -> Option<Outcome> {
+        let message = format!(
+            "Too many BMCs are slow at the same time: an act waited longer than {} s for its turn and was not performed. It is decided anew.",
+            STALE.as_secs()
+        );
+        let result = Err(Failure::new(Kind::Busy, message));
+        (!self.acts.is_empty()).then_some(Outcome { number: self.number, result })
+    }
 }
 
 /// How to reach a server.
@@ -261,9 +273,11 @@ impl Hands {
         let asked = Instant::now();
         // The semaphores are never closed.
         let slot = self.slots.acquire().await;
-        // Decided on what was seen long ago: the engine looks at it anew.
-        let acts = if asked.elapsed() > STALE { &[][..] } else { &job.acts };
-        let work = self.perform(bmc, job, acts);
+        let is_stale = asked.elapsed() > STALE;
+        let work = async {
+            let outcome = if is_stale { job.refusal() } else { self.perform(bmc, job).await };
+            (outcome, bmc.look(job.look).await.map_err(Failure::from))
+        };
         futures::pin_mut!(work);
         if let Ok(done) = tokio::time::timeout(SLOW, &mut work).await {
             return done;
@@ -275,9 +289,9 @@ impl Hands {
         work.await
     }
 
-    async fn perform(&self, bmc: &dyn Bmc, job: &Job, acts: &[Act]) -> Done {
+    async fn perform(&self, bmc: &dyn Bmc, job: &Job) -> Option<Outcome> {
         let mut outcome = None;
-        for act in acts {
+        for act in &job.acts {
             let result = perform(bmc, act).await.map_err(Failure::from);
             self.metrics.act(act.name(), result.is_ok());
             match &result {
@@ -290,8 +304,7 @@ impl Hands {
                 break;
             }
         }
-        let seen = bmc.look(job.look).await.map_err(Failure::from);
-        (outcome, seen)
+        outcome
     }
 
     fn publish(
