@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
-use bmc::{Https, InProcess, Transport};
+use bmc::{Https, InProcess};
 use controllers::brake::BrakeConfig;
 use controllers::clock::{Clock, SystemClock};
 use controllers::hands::Dial;
