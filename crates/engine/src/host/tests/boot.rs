@@ -242,3 +242,16 @@ fn an_outage_does_not_reboot_a_provisioned_host() {
         assert_eq!(world.acts(), [""; 0]);
     }
 }
+
+#[test]
+fn that_boots_were_ignored_is_told_until_one_is_not() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.ignores = 3;
+    world.run_until(48 * 3600, |world| world.fault() == Some(Kind::BootIgnored));
+    world.run_until(48 * 3600, |world| world.server.starts == 4);
+    assert_eq!(world.fault(), Some(Kind::BootIgnored));
+    assert!(!world.events.contains(&"Recovered"));
+    world.run_to(Phase::Provisioned);
+    assert_eq!((world.fault(), world.server.starts), (None, 4));
+    assert!(world.events.contains(&"Recovered"));
+}

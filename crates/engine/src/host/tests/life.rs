@@ -218,3 +218,13 @@ fn somebody_who_powers_the_server_on_meanwhile_is_overruled() {
     world.run(60);
     assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
 }
+
+#[test]
+fn a_withdrawn_order_takes_its_faults_along() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.refuses = Some(Kind::Unsupported);
+    world.run_until(60, |world| world.fault() == Some(Kind::Unsupported));
+    world.goal.order = None;
+    world.run(60);
+    assert_eq!((world.phase(), world.fault()), (Phase::Preparing, None));
+}

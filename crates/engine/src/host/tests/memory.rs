@@ -1,13 +1,13 @@
 //! What is remembered, lost, brought back, unreadable; and hosts that came to us in use.
 
 use super::{
-    IMAGE, claim, claimed, ordered, secs,
+    IMAGE, OTHER_IMAGE, claim, claimed, order, ordered, secs,
     server::{Runs, Server},
     world::{Mishap, World},
 };
 use crate::{
     failure::Kind,
-    host::{Anchor, AuthHold, Goal, Milestone, NoteKind, Phase, Whereabouts},
+    host::{Anchor, AuthHold, Deed, Goal, Milestone, NoteKind, Phase, Whereabouts},
     server::PowerState,
 };
 
@@ -310,4 +310,65 @@ fn a_lost_status_of_a_claimed_host_that_waits_for_an_order_changes_nothing() {
     world.run(600);
     assert_eq!(world.phase(), Phase::Preparing);
     assert_eq!((world.wait().as_deref(), world.acts().len()), (Some("WaitingForBootInfo"), 0));
+}
+
+#[test]
+fn an_anchor_that_was_unreadable_for_a_while_is_believed_again_even_a_young_one() {
+    let mut world = World::new(Goal::default(), Server::off());
+    world.reconcile(Mishap::Nothing);
+    world.goal = ordered("a", IMAGE);
+    world.run_until(60, |world| world.acts().contains(&"SetBoot"));
+    assert_eq!((world.anchor().seq, world.anchor().milestone), (1, Milestone::Armed));
+    let good = world.annotation.replace("garbage".into());
+    world.status = None;
+    world.run(60);
+    world.annotation = good;
+    world.run(300);
+    assert_eq!((world.phase(), world.anchor().adopted), (Phase::Provisioned, false));
+}
+
+#[test]
+fn an_act_that_was_lost_with_its_process_is_made_up_for_at_once() {
+    for (deed, act) in [(Deed::PrepareBoot, "InsertMedia"), (Deed::PowerOn, "PowerOn")] {
+        let mut world = World::with(ordered("a", IMAGE));
+        world.run_until(60, |world| deed == Deed::PrepareBoot || world.acts().contains(&"SetBoot"));
+        while world.record().doing.is_none_or(|doing| doing.what != deed) {
+            world.reconcile(Mishap::CrashAfterActs(0));
+        }
+        assert!(!world.acts().contains(&act));
+        world.run(5);
+        assert!(world.acts().contains(&act), "{:?}", world.acts());
+        assert_eq!(world.fault(), None);
+    }
+}
+
+#[test]
+fn a_conflict_does_not_make_the_image_of_an_order_pass_for_that_of_the_next() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.nameless_media = true;
+    world.run_until(60, |world| world.acts().contains(&"SetBoot"));
+    world.goal.order = Some(order("a", OTHER_IMAGE));
+    world.reconcile(Mishap::StatusConflict);
+    world.run_to(Phase::Provisioned);
+    world.run(60);
+    assert_eq!(world.server.runs, Runs::Image(OTHER_IMAGE.into()));
+}
+
+#[test]
+fn an_off_is_not_believed_either_when_we_forgot_that_we_gave_power() {
+    for releasing in [false, true] {
+        let mut world = World::with(ordered("a", IMAGE));
+        world.server.temper.lies = 30;
+        world.run_until(60, |world| world.acts().contains(&"PowerOn"));
+        if releasing {
+            world.goal = Goal::default();
+            world.reconcile(Mishap::Nothing);
+            assert_eq!(world.phase(), Phase::Deprovisioning);
+        }
+        world.status = None;
+        world.goal = Goal::default();
+        world.run(300);
+        assert_eq!(world.phase(), Phase::Available);
+        assert!(world.server.is_tidy(), "{:?}", world.server);
+    }
 }

@@ -209,3 +209,26 @@ fn that_we_switched_the_server_on_outlives_a_claim_that_did_nothing() {
     world.run(60);
     assert!(world.anchor().powered_on);
 }
+
+#[test]
+fn a_release_takes_the_faults_of_its_deployment_along() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.ignores = 3;
+    world.run_until(48 * 3600, |world| world.fault() == Some(Kind::BootIgnored));
+    world.goal = Goal::default();
+    world.run(120);
+    assert_eq!((world.phase(), world.fault()), (Phase::Available, None));
+}
+
+#[test]
+fn what_we_switched_on_for_its_policy_is_forgotten_once_a_release_switched_it_off() {
+    let mut world = World::provisioned();
+    world.goal.online = Some(true);
+    world.press(false);
+    world.run(300);
+    assert!(world.anchor().powered_on);
+    world.goal = Goal::default();
+    world.consumer = Whereabouts::Gone;
+    world.run(300);
+    assert_eq!((world.phase(), world.anchor().powered_on), (Phase::Available, false));
+}

@@ -47,6 +47,8 @@ pub(super) struct Temper {
     pub(super) deaf: bool,
     /// Takes images and shows none.
     pub(super) hides_media: bool,
+    /// Shows that there is an image, and not which.
+    pub(super) nameless_media: bool,
 }
 
 impl Temper {
@@ -65,6 +67,7 @@ impl Temper {
             silent_progress: false,
             deaf: false,
             hides_media: false,
+            nameless_media: false,
         }
     }
 }
@@ -232,7 +235,8 @@ impl Server {
             (Runs::Nothing, Some(_)) => BootProgress::InPost,
             (Runs::Nothing, None) => BootProgress::NotStarted,
         };
-        let drive = Media { slot: "Cd".into(), image: self.media.clone(), inserted: self.media.is_some() };
+        let image = self.media.clone().filter(|_| !self.temper.nameless_media);
+        let drive = Media { slot: "Cd".into(), image, inserted: self.media.is_some() };
         Ok(Seen {
             power,
             boot: (!self.temper.silent_boot).then(|| self.boot.clone()),

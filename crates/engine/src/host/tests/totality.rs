@@ -16,6 +16,7 @@ use crate::{
 
 fn time() -> impl Strategy<Value = Timestamp> {
     prop_oneof![
+        8 => (-40..0_i64).prop_map(|at| start_of_time() + jiff::SignedDuration::from_secs(at)),
         4 => (-100_000..100_000_i64).prop_map(|at| start_of_time() + jiff::SignedDuration::from_secs(at)),
         1 => Just(Timestamp::MIN),
         1 => Just(Timestamp::MAX),
@@ -250,6 +251,7 @@ proptest! {
 
     #[test]
     fn whatever_it_is_given_the_step_answers(goal in goal(), anchor in of(anchor()), record in of(record()), sight in sight()) {
+        let deadline = record.as_ref().and_then(|record| record.wait.as_ref()).map(|wait| wait.deadline);
         let remembered = Remembered { anchor: Ok(anchor), record };
         let next = step(&goal, remembered, &sight);
         let moves = !next.acts.is_empty() || next.look.is_some() || next.again.is_some();
@@ -257,6 +259,7 @@ proptest! {
         prop_assert!(next.again.is_none_or(|again| again > sight.now || next.inquire), "again at {:?}", next.again);
         if let Some(wait) = &next.record.wait {
             prop_assert!(wait.since <= sight.now, "{wait:?}");
+            prop_assert!(wait.deadline > wait.since || Some(wait.deadline) == deadline, "{wait:?}");
         }
         prop_assert!(next.acts.is_empty() || sight.bmc.is_some_and(|bmc| bmc.seen.is_ok() && bmc.inputs == sight.inputs));
         let text = serde_json::to_string(&next.record).unwrap();
