@@ -59,6 +59,8 @@ impl LogArgs {
         let logs = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
+            // It would complain on the same standard error that is broken, and panic.
+            .log_internal_errors(false)
             .with_span_events(FmtSpan::NONE)
             .with_ansi(terminal);
         // Fails only if logs are written already.

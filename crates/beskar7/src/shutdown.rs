@@ -28,8 +28,8 @@ async fn watch(mut terminate: Signal, mut interrupt: Signal, token: Cancellation
     };
     // Not inside of the macros: they look at their arguments only if the level is logged.
     let first = next().await;
-    info!("{first}: stopping; a second signal ends at once");
     token.cancel();
+    info!("{first}: stopping; a second signal ends at once");
     let second = next().await;
     warn!("{second}: ending at once");
     std::process::exit(INTERRUPTED);

@@ -1,10 +1,13 @@
 //! Simulated BMCs, as `beskar7 sim` serves them.
 
+use std::time::Duration;
+
 use api::beskar7::PhysicalHost;
 use bmc::{Address, Https, Transport as _, Trust};
 use bytes::Bytes;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::program::{Running, beskar7};
 
@@ -105,6 +108,25 @@ async fn a_recorded_bmc_is_replayed() {
     let empty = tempfile::tempdir().unwrap();
     let error = beskar7(&["sim", "--replay", empty.path().to_str().unwrap()]).await.error();
     assert!(error.contains(empty.path().to_str().unwrap()), "{error}");
+}
+
+#[tokio::test]
+async fn it_ends_also_when_nobody_reads_its_logs() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut sim = tokio::process::Command::new(env!("CARGO_BIN_EXE_beskar7"))
+        .args(["sim", "--base-port", "0"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(writer)
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(sim.stdout.take().unwrap()).lines();
+    while !lines.next_line().await.unwrap().expect("it goes on").contains("Ctrl-C ends") {}
+    let id = Pid::from_raw(i32::try_from(sim.id().unwrap()).unwrap()).unwrap();
+    kill_process(id, Signal::INT).unwrap();
+    let status = tokio::time::timeout(Duration::from_secs(30), sim.wait()).await.expect("it ends").unwrap();
+    assert!(status.success());
 }
 
 #[tokio::test]
