@@ -463,7 +463,10 @@ impl Scene<'_> {
                 "Waiting for {} to let go of the host. Remove spec.consumerRef, or annotate the host with beskar7.io/force-delete=true to forget it as it is.",
                 claim.consumer
             );
-            if !self.held_back() {
+            if elsewhere.is_some() {
+                // There is nothing to look at: the server at the new address is not this host's.
+                self.again = Some(self.now() + pace::PATIENCE);
+            } else if !self.held_back() {
                 self.rest();
             }
             return self.wait_for_others(WAITING_FOR_CONSUMER, &message);

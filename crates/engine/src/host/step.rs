@@ -271,6 +271,9 @@ impl<'a> Scene<'a> {
 
     fn give_way(&mut self, rival: &str) {
         if matches!(self.goal.road, Road::Delete(_)) {
+            if self.record.anchor.milestone != Milestone::None && !self.record.anchor.adopted {
+                self.left_as_it_is(&format!("{rival} names the same one and was there first."));
+            }
             self.finished = true;
             return;
         }

@@ -215,7 +215,7 @@ fn a_duplicate_is_forgotten_without_touching_the_other_ones_server() {
     assert_eq!(world.fault(), Some(Kind::DuplicateHost));
     let mut world = deleted(world, Farewell::Tidy);
     world.run(60);
-    assert!(world.finished);
+    assert!(world.finished && world.events.contains(&"LeftAsItIs"));
     assert_eq!(world.acts(), [""; 0]);
 }
 
@@ -223,8 +223,12 @@ fn a_duplicate_is_forgotten_without_touching_the_other_ones_server() {
 fn a_deletion_after_the_address_was_changed_leaves_both_servers_alone() {
     let mut world = World::provisioned();
     world.target = "elsewhere".into();
+    world.inputs = "elsewhere".into();
+    world.server.temper.blind = Some(Kind::AuthenticationFailed);
     world.goal.road = TIDY;
+    let looks = world.looks;
     world.run(600);
+    assert_eq!(world.looks, looks, "not ours to look at");
     assert_eq!((world.finished, world.wait().as_deref()), (false, Some("WaitingForConsumerRelease")));
     let mut world = deleted(world, Farewell::Tidy);
     world.run(60);
