@@ -34,8 +34,8 @@ impl Scene<'_> {
     }
 
     fn come_back(&mut self) {
-        let back = self.record.left.take().filter(|phase| !phase.is_aside()).unwrap_or(Phase::Registering);
-        self.advance(back, "Back under management.");
+        self.record.left = None;
+        self.advance(self.record.anchor.phase(self.record.inspected), "Back under management.");
         self.manage();
     }
 

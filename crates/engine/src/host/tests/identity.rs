@@ -172,3 +172,19 @@ fn a_lost_status_does_not_make_us_forget_which_server_it_was() {
     world.run(60);
     assert_eq!(world.fault(), Some(Kind::SystemChanged));
 }
+
+#[test]
+fn a_changed_address_is_accepted_also_on_the_way_back_from_maintenance() {
+    for road in [Road::Park, Road::Detach] {
+        let mut world = World::provisioned();
+        world.goal.road = road;
+        world.run(60);
+        world.goal = Goal { release_anyway: true, ..claimed("b") };
+        world.target = "elsewhere".into();
+        let next = world.decide();
+        assert_eq!((next.record.phase, next.record.left), (Phase::Registering, None));
+        world.run(300);
+        assert_eq!(world.phase(), Phase::Preparing);
+        assert_eq!(world.acts(), [""; 0]);
+    }
+}
