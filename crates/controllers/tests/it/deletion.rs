@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Event;
-use kube::Api;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use sim::{BootSource, Effect, PowerState};
 use testkit::wait_for;
@@ -13,20 +11,10 @@ use crate::story::{
     HOST, ISO, assert_tidy, assert_untouched, hurried, hurried_world, provisioned_world, resets, running_bmc, runs,
     sentence, unclaimed, waits_for,
 };
-use crate::world::{SOON, World, claim, instant_bmc, state_of};
+use crate::world::{World, claim, instant_bmc, state_of};
 
 async fn delete(world: &World) {
     world.hosts().delete(HOST, &DeleteParams::default()).await.unwrap();
-}
-
-/// Waits for an event about the host, which may outlive it.
-async fn wait_for_event(world: &World, reason: &str) -> String {
-    let events: Api<Event> = Api::namespaced(world.cluster.admin(), &world.namespace);
-    wait_for(&format!("the event {reason}"), SOON, async || {
-        let all = events.list(&ListParams::default()).await.unwrap();
-        all.items.into_iter().find(|event| event.reason.as_deref() == Some(reason)).and_then(|event| event.message)
-    })
-    .await
 }
 
 #[tokio::test]
@@ -68,7 +56,7 @@ async fn a_bmc_that_is_dead_does_not_keep_a_host_for_ever() {
     assert!(sentence(&host, "RedfishConnectionReady").contains(HOST), "{}", sentence(&host, "RedfishConnectionReady"));
     let gone = async || world.hosts().get_opt(HOST).await.unwrap().is_none().then_some(());
     wait_for("the host to be gone", Duration::from_mins(1), gone).await;
-    let told = wait_for_event(&world, "LeftAsItIs").await;
+    let told = world.wait_for_event("LeftAsItIs").await;
     assert!(told.starts_with("Forgotten although the server could not be cleaned up: "), "{told}");
     assert_untouched(&bmc);
 }
@@ -97,7 +85,7 @@ async fn a_forced_deletion_forgets_at_once_and_says_so() {
     world.wait_for_state(HOST, "Deleting").await;
     world.annotate(HOST, "beskar7.io/force-delete", Some("true")).await;
     world.wait_gone(HOST).await;
-    assert_eq!(wait_for_event(&world, "ForcedDeletion").await, "Forgotten by force; the server was left as it is.");
+    assert_eq!(world.wait_for_event("ForcedDeletion").await, "Forgotten by force; the server was left as it is.");
     assert_untouched(&bmc);
 }
 

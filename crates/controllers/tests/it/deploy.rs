@@ -7,7 +7,7 @@ use serde_json::json;
 use sim::{BootSource, Effect, Enabled, Hardware, Kind, Personality, PowerState, Timing};
 use testkit::wait_for;
 
-use crate::story::{HOST, ISO, hurried_world, resets, running_bmc, runs, sentence, unclaimed};
+use crate::story::{HOST, ISO, assert_untouched, hurried_world, resets, running_bmc, runs, sentence, unclaimed};
 use crate::world::{Hurry, SOON, World, claim, condition, fault_of, state_of};
 
 /// Vendors refuse power commands for a while after the last, and a server that was just started is left alone for a
@@ -164,7 +164,7 @@ async fn an_override_that_the_bmc_swallows_is_a_fault_and_the_server_is_not_star
 }
 
 #[tokio::test]
-async fn what_is_refused_drops_or_hangs_in_the_middle_of_an_order_is_done_once_in_the_end() {
+async fn what_is_torn_off_in_the_middle_of_an_order_is_done_once_in_the_end() {
     let troubles = [Effect::DropAnswer, Effect::Drop, Effect::Status { code: 503, body: sim::FaultBody::Html }];
     let acts = [Kind::Reset, Kind::InsertMedia, Kind::System];
     let lives =
@@ -180,4 +180,21 @@ async fn what_is_refused_drops_or_hangs_in_the_middle_of_an_order_is_done_once_i
             assert_eq!((runs(&bmc), boots, resets), (Some(BootSource::Cd(ISO.into())), 1, 2), "{what}");
         });
     join_all(lives).await;
+}
+
+#[tokio::test]
+async fn a_host_that_others_write_to_all_the_time_is_provisioned_all_the_same() {
+    let (world, bmc) = hurried_world("crowded", running_bmc()).await;
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    let scribble = async {
+        for number in 0_u32.. {
+            world.annotate(HOST, "example.com/scribble", Some(&number.to_string())).await;
+        }
+    };
+    let host = tokio::select! {
+        () = scribble => unreachable!("it never ends"),
+        host = world.wait_for_state(HOST, "Provisioned") => host,
+    };
+    assert_eq!(fault_of(&host), None);
+    assert_untouched(&bmc);
 }

@@ -1,6 +1,5 @@
 //! Many hosts: the fleet brake, what a fleet at rest costs, events and metrics.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
@@ -12,7 +11,7 @@ use sim::{BootSource, Effect, PowerState};
 use testkit::wait_for;
 
 use crate::story::{ISO, runs, unclaimed, waits_for};
-use crate::world::{Hurry, SOON, World, claim, spec, state_of};
+use crate::world::{Hurry, SOON, World, claim, fault_of, spec, state_of};
 
 /// Hosts with servers that run something of their own, all available.
 async fn fleet(world: &World, size: usize) -> Vec<(String, sim::Bmc)> {
@@ -152,13 +151,10 @@ async fn transitions_are_told_by_events_and_counted_by_metrics() {
     world.annotate("server-01", "beskar7.io/inspect", Some("now")).await;
     world.wait_for_fault("server-01", "Unreachable").await;
     bmc.faults().remove(outage);
-    world.wait_until("server-01", "no fault", |host| crate::world::fault_of(host).is_none()).await;
-    let wanted = ["Available", "Claimed", "Provisioning", "Provisioned", "Unreachable", "Recovered", "Inspected"];
-    wait_for("the events", SOON, async || {
-        let told: BTreeSet<_> = world.events("server-01").await.into_iter().collect();
-        wanted.iter().all(|reason| told.contains(*reason)).then_some(())
-    })
-    .await;
+    world.wait_until("server-01", "no fault", |host| fault_of(host).is_none()).await;
+    for reason in ["Available", "Claimed", "Provisioning", "Provisioned", "Unreachable", "Recovered", "Inspected"] {
+        assert!(world.wait_for_event(reason).await.ends_with('.'), "{reason} is not told by a sentence");
+    }
 
     let text = world.metrics();
     let namespace = &world.namespace;
@@ -172,4 +168,69 @@ async fn transitions_are_told_by_events_and_counted_by_metrics() {
     ] {
         assert!(text.contains(&line), "{line} is not in\n{text}");
     }
+}
+
+/// Names of hosts, and the fault or wait in which each of them is stuck.
+const TROUBLES: [(&str, &str); 7] = [
+    ("without-secret", "SecretNotFound"),
+    ("wrong-password", "AuthenticationFailed"),
+    ("dead", "Unreachable"),
+    ("refuses-image", "MediaRefused"),
+    ("orphaned", "ConsumerMismatch"),
+    ("from-the-future", "AnchorUnreadable"),
+    ("braked", "FleetBrake"),
+];
+
+#[tokio::test]
+async fn hosts_in_trouble_are_not_busy_with_it() {
+    let world = World::quiet("calm").await;
+    world.start_operator_with(SystemClock, braked(|brake| brake.disruptions_per_minute = 0));
+    world.create_secret("bmc", "admin", "password").await;
+    world.create_secret("guess", "admin", "guess").await;
+    let bmcs = TROUBLES.map(|(name, _)| {
+        let power = if name == "braked" { PowerState::On } else { PowerState::Off };
+        world.add_bmc(name, sim::Bmc::new(spec(name).timing(sim::Timing::INSTANT).power(power)))
+    });
+    let [_, _, dead, refuses, ..] = &bmcs;
+    dead.faults().add(Effect::Refuse.always());
+    refuses.faults().add(Effect::RefusesMedia("No.".into()).always());
+    for (name, _) in TROUBLES {
+        let secret = match name {
+            "without-secret" => "nowhere",
+            "wrong-password" => "guess",
+            _ => "bmc",
+        };
+        world.create_host(name, json!({ "redfishConnection": { "credentialsSecretRef": secret } })).await;
+    }
+    for name in ["refuses-image", "orphaned", "from-the-future", "braked"] {
+        world.wait_for_state(name, "Available").await;
+        let consumer = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "mine" });
+        world.patch_spec(name, json!({ "consumerRef": consumer, "bootIsoSource": ISO })).await;
+    }
+    for name in ["orphaned", "from-the-future"] {
+        world.wait_for_state(name, "Provisioned").await;
+    }
+    world.patch_spec("orphaned", unclaimed()).await;
+    world.annotate("from-the-future", "beskar7.io/anchor", Some(r#"{"v":99}"#)).await;
+    for (name, trouble) in TROUBLES {
+        let is_in_it = |host: &PhysicalHost| fault_of(host).as_deref() == Some(trouble) || waits_for(host, trouble);
+        world.wait_until(name, trouble, is_in_it).await;
+    }
+
+    let requests = || bmcs.iter().map(|bmc| bmc.counters().total()).sum::<u64>();
+    let (requests_before, reconciles_before, began) = (requests(), reconciles(&world), tokio::time::Instant::now());
+    let writes_before = world.writes().await;
+    wait_for("five seconds", SOON, async || (began.elapsed() > Duration::from_secs(5)).then_some(())).await;
+    let (requests, reconciles) = (requests() - requests_before, reconciles(&world) - reconciles_before);
+    let writes = world.writes().await - writes_before;
+    assert!(
+        requests <= 12 && reconciles <= 25 && writes <= 10,
+        "{requests} requests, {reconciles} reconciles, {writes} writes"
+    );
+}
+
+fn reconciles(world: &World) -> u64 {
+    let text = world.metrics();
+    let counters = text.lines().filter(|line| line.starts_with("beskar7_reconciles_total"));
+    counters.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }

@@ -48,7 +48,7 @@ async fn power_that_never_changes_is_a_fault_that_ends_when_it_does() {
     let tries = resets(&bmc).len();
     assert!((2..=6).contains(&tries), "asked again about once a minute, not {tries} times");
     assert_eq!(runs(&bmc), Some(BootSource::Hdd), "it still runs what it ran");
-    assert!(world.events(HOST).await.contains(&"PowerStuck".to_owned()));
+    assert_eq!(world.wait_for_event("PowerStuck").await, fault.message);
 
     bmc.faults().remove(stuck);
     let host = world.wait_for_state(HOST, "Provisioned").await;
@@ -80,10 +80,7 @@ async fn an_unclaimed_host_is_switched_as_its_owner_says_and_left_alone_when_not
 
     world.patch_spec(HOST, json!({ "online": null })).await;
     world.annotate(HOST, "beskar7.io/inspect", Some("now")).await;
-    wait_for("a look without a wish", SOON, async || {
-        world.events(HOST).await.contains(&"Inspected".to_owned()).then_some(())
-    })
-    .await;
+    world.wait_for_event("Inspected").await;
     assert_eq!(resets(&bmc), ["On"], "unset means: leave it alone");
 
     world.patch_spec(HOST, json!({ "online": false })).await;
@@ -148,10 +145,7 @@ async fn nothing_is_done_to_a_host_under_maintenance_until_it_is_over() {
     world.patch_spec(HOST, json!({ "maintenance": null })).await;
     world.wait_for_state(HOST, "Provisioned").await;
     world.annotate(HOST, "beskar7.io/inspect", Some("monday")).await;
-    wait_for("what comes after", SOON, async || {
-        world.events(HOST).await.contains(&"Inspected".to_owned()).then_some(())
-    })
-    .await;
+    world.wait_for_event("Inspected").await;
     assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
     assert_eq!(resets(&bmc), ["ForceOff", "On"], "the restart that was asked for came with the start of the order");
 }

@@ -248,7 +248,7 @@ async fn a_host_that_is_created_with_a_claim_is_left_as_it_is_until_its_owner_wa
     let told = sentence(&host, "OrderInEffect");
     assert!(told.contains("beskar7.io/provision=true"), "{told}");
     assert!(bmc.journal().is_empty(), "{:?}", bmc.journal());
-    assert!(world.events(HOST).await.contains(&"Adopted".to_owned()));
+    assert_eq!(world.wait_for_event("Adopted").await, told);
 
     world.annotate(HOST, "beskar7.io/provision", Some("true")).await;
     world.wait_until(HOST, "the image", |_| runs(&bmc) == Some(BootSource::Cd(ISO.into()))).await;

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 use sim::{BootSource, Enabled, Kind, PowerState};
+use testkit::wait_for;
 
-use crate::world::{Hurry, World, claim, spec};
+use crate::world::{Hurry, SOON, World, claim, spec};
 
 pub(crate) const ISO: &str = "http://images.test/os.iso";
 pub(crate) const HOST: &str = "server-01";
@@ -61,6 +65,16 @@ impl World {
         let host = self.wait_for_state(HOST, "Provisioned").await;
         assert_eq!(runs(bmc), Some(BootSource::Cd(ISO.into())));
         host
+    }
+
+    /// Waits for an event about the host, which may outlive it, and answers its sentence.
+    pub(crate) async fn wait_for_event(&self, reason: &str) -> String {
+        let events: Api<Event> = Api::namespaced(self.cluster.admin(), &self.namespace);
+        let about = ListParams::default().fields(&format!("involvedObject.name={HOST},reason={reason}"));
+        wait_for(&format!("the event {reason}"), SOON, async || {
+            events.list(&about).await.unwrap().items.into_iter().find_map(|event| event.message)
+        })
+        .await
     }
 
     /// Takes the claim back, and waits until the server is tidy.

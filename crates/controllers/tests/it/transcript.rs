@@ -4,20 +4,17 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
-use testkit::wait_for;
 
 use crate::story::HOST;
-use crate::world::{SOON, World, claim, instant_bmc};
+use crate::world::{World, claim, instant_bmc};
 
 const IMAGE: &str = "http://images.example.com/flatcar.iso";
 
 /// What `kubectl get`, `get -o wide` and `describe` show of one host, once it has been told by these events.
 async fn transcript(world: &World, events: &[&str]) -> String {
-    wait_for("the events", SOON, async || {
-        let told = world.events(HOST).await;
-        events.iter().all(|reason| told.iter().any(|told| told == reason)).then_some(())
-    })
-    .await;
+    for reason in events {
+        world.wait_for_event(reason).await;
+    }
     let mut text = String::new();
     for command in ["get ph", "get ph -o wide", "describe ph"] {
         let words: Vec<_> = command.split(' ').chain([HOST, "-n", &world.namespace]).collect();

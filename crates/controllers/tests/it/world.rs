@@ -224,8 +224,8 @@ impl World {
     pub(crate) async fn wipe_status(&self, name: &str) {
         let mut host = self.host(name).await;
         host.status = None;
-        self.hosts().replace_status(name, &kube::api::PostParams::default(), &host).await.unwrap();
-        assert_eq!(self.hosts().get_status(name).await.unwrap().status, None);
+        let wiped = self.hosts().replace_status(name, &kube::api::PostParams::default(), &host).await.unwrap();
+        assert_eq!(wiped.status, None);
     }
 
     /// The host as it is now.
