@@ -41,7 +41,7 @@ undeploy: ## Remove all of that
 	$(KUBECTL) delete --ignore-not-found -k config/default
 
 run: ## Run the operator here, against the current cluster
-	cargo run -p beskar7 -- run
+	cargo run -p beskar7 -- run --leader-elect=false
 
 demo: ## Start a throw-away cluster with eight simulated servers, until Ctrl-C
 	@hack/demo

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::controller::{self, Controller};
@@ -172,7 +173,7 @@ impl Operator {
         let stream = watcher(self.api::<D>(), self.watch_config())
             .backoff(pauses())
             .try_filter_map(|event| std::future::ready(Ok(readable(event))))
-            .modify(|host| host.meta_mut().managed_fields = None)
+            .modify(|host| drop_ballast(host.meta_mut()))
             .inspect_ok(move |event| follow::<D>(&index, &bystander, event))
             .reflect(writer)
             .applied_objects()
@@ -208,6 +209,14 @@ impl Operator {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
             None => Api::all(self.client.clone()),
         }
+    }
+}
+
+/// What is of no use to us is not kept in memory, a thousand times.
+fn drop_ballast(metadata: &mut ObjectMeta) {
+    metadata.managed_fields = None;
+    if let Some(annotations) = &mut metadata.annotations {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     }
 }
 

@@ -18,12 +18,3 @@ pub(super) fn object_reference(_: &mut SchemaGenerator) -> Schema {
         },
     })
 }
-
-/// An object whose inside is nobody's business but the operator's.
-pub(super) fn opaque_object(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "object",
-        "x-kubernetes-map-type": "atomic",
-        "x-kubernetes-preserve-unknown-fields": true,
-    })
-}

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::hardware::HardwareDetails;
 use super::inspection::InspectionReport;
-use super::references::opaque_object;
 use crate::capi::{Condition, MachineAddress};
 
 /// What is known about a server, and what is being done with it. Written by the operator alone.
@@ -91,9 +90,9 @@ pub struct PhysicalHostStatus {
     pub bootstrap: Option<Box<Bootstrap>>,
 
     /// The operator's memory of what it has done and is about to do. Do not edit it, and do not build on its shape.
+    // A text and not an object: it is nobody else's business, and a thousand trees of it are megabytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "opaque_object")]
-    pub record: Option<serde_json::Value>,
+    pub record: Option<String>,
 }
 
 impl PhysicalHostStatus {

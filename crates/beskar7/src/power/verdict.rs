@@ -112,8 +112,8 @@ mod tests {
     }
 
     /// The operator's memory with one restart carried out.
-    fn record(rebooted: &str) -> Value {
-        json!({"phase": "Available", "since": "2026-11-15T11:00:00Z", "rebooted": rebooted})
+    fn record(rebooted: &str) -> String {
+        json!({"phase": "Available", "since": "2026-11-15T11:00:00Z", "rebooted": rebooted}).to_string()
     }
 
     #[test]

@@ -120,7 +120,8 @@ async fn cycle_asks_for_one_restart_by_a_fresh_id() {
     };
     let power = bench.start(&["cycle", "a"]);
     let id = wait_for("the annotation", PATIENCE, annotation).await;
-    bench.put(&json!({"record": {"phase": "Available", "since": "2026-11-15T11:00:00Z", "rebooted": id}})).await;
+    let record = json!({"phase": "Available", "since": "2026-11-15T11:00:00Z", "rebooted": id});
+    bench.put(&json!({"record": record.to_string()})).await;
     let (status, said) = power.ends().await;
     assert!(status.success(), "{said}");
     assert!(said.ends_with("a: restarted"), "{said}");

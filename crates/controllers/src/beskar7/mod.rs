@@ -4,8 +4,9 @@ mod conditions;
 mod hardware;
 mod status;
 
+use api::beskar7::conditions::HOST_INSPECTED;
 use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names};
-use api::capi;
+use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::{Failure, Kind};
 use engine::host::{Anchor, Claim, Consumer, Farewell, Goal, Order, Recipe, Record, Road};
@@ -74,8 +75,8 @@ impl HostDialect for PhysicalHosts {
     fn server_identity(host: &PhysicalHost) -> Option<String> {
         let status = host.status.as_ref()?;
         // The details outlive a change of the address; what they tell of is then another server.
-        let is_inspected = status.record.as_ref()?.get("inspected")?.as_bool()?;
-        let hardware = status.hardware_details.as_ref().filter(|_| is_inspected)?;
+        let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
+        let hardware = status.hardware_details.as_ref().filter(|_| inspected)?;
         server_identity(hardware.uuid.as_deref(), hardware.serial_number.as_deref())
     }
 

@@ -64,7 +64,7 @@ pub(super) fn paused(host: &PhysicalHost, now: Timestamp) -> PhysicalHostStatus 
 
 /// What [`stored`] left in the status.
 pub(super) fn record(status: &PhysicalHostStatus) -> Option<Record> {
-    let mut record: Record = serde_json::from_value(status.record.clone()?).ok()?;
+    let mut record: Record = serde_json::from_str(status.record.as_deref()?).ok()?;
     record.timeline = status.timeline.iter().filter_map(moment).collect();
     if let (Some(fault), Some(told)) = (&mut record.fault, &status.fault) {
         fault.failure.message.clone_from(&told.message);
@@ -79,7 +79,7 @@ pub(super) fn record(status: &PhysicalHostStatus) -> Option<Record> {
 
 /// The record without its timeline and its sentences, which the status shows anyway: a reader of the whole status should
 /// not meet each of them twice.
-fn stored(record: &Record) -> Option<serde_json::Value> {
+fn stored(record: &Record) -> Option<String> {
     let mut record = Record { timeline: Vec::new(), ..record.clone() };
     if let Some(fault) = &mut record.fault {
         fault.failure.message.clear();
@@ -87,7 +87,7 @@ fn stored(record: &Record) -> Option<serde_json::Value> {
     if let Some(wait) = &mut record.wait {
         wait.message.clear();
     }
-    serde_json::to_value(record).ok()
+    serde_json::to_string(&record).ok()
 }
 
 /// Whether a host waits for nothing but the next try of what failed. The fault says that already.
