@@ -102,6 +102,12 @@ impl Tree {
         Self::from_files(path, files)
     }
 
+    /// From bodies by their paths, as a test writes them down.
+    pub fn from_resources(resources: impl IntoIterator<Item = (String, Value)>) -> Result<Self, TreeError> {
+        let files = resources.into_iter().map(|(path, body)| (path, body.to_string().into_bytes())).collect();
+        Self::from_files(Path::new("a test"), files)
+    }
+
     fn from_files(origin: &Path, files: Vec<(String, Vec<u8>)>) -> Result<Self, TreeError> {
         let resources = files.len();
         let mut tree = Self::default();
