@@ -110,6 +110,9 @@ impl RedfishSystem {
             return self.end_override().await;
         }
         let known = self.ready_to_act().await?;
+        if self.arm_by_attributes(&known, wish).await? {
+            return Ok(());
+        }
         let known = self.with_settings(known).await;
         let boot = known.effective_boot();
         let target = target_word(&wish.target, &boot.allowed, known.quirks).map_err(|what| self.unsupported(what))?;
@@ -140,7 +143,10 @@ impl RedfishSystem {
 
     pub(crate) async fn end_override(&self) -> Result<(), Error> {
         let known = self.ready_to_act().await?;
-        let known = self.with_settings(known).await;
+        if self.disarm_attributes(&known).await? {
+            return Ok(());
+        }
+        let known = self.with_settings(self.known().unwrap_or(known)).await;
         let boot = known.effective_boot();
         let payload = |target: &str, enabled: &str| {
             shaped(known.quirks.boot_payload, target, enabled, None, boot.mode.as_deref())
@@ -232,7 +238,8 @@ impl RedfishSystem {
                 if error.refusal().is_some_and(|refusal| refusal.problem.has("OperationSupportedInFutureStateURI")) =>
             {
                 let future = format!("{}/SD", known.uri.trim_end_matches('/'));
-                let answer = self.client.patch(&future, &body, None).await?;
+                // Without If-Match it would drop the change in silence.
+                let answer = self.client.patch(&future, &body, Some("*")).await?;
                 self.client.follow(answer).await
             }
             Err(error) => Err(error),

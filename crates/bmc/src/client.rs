@@ -19,7 +19,7 @@ use crate::retry::{self, NOT_READY, READS};
 use crate::service::{self, Service};
 use crate::session::{Pass, Session, Verdict};
 use crate::tls::Fingerprint;
-use crate::transport::Transport;
+use crate::transport::{Transport, TransportError};
 use crate::wire::{Answer, Ask, ROOT, Wire, WireError};
 
 /// Whom to speak to, and as whom.
@@ -168,14 +168,27 @@ impl Client {
         Box::pin(self.persist(Care::Optional, || self.authorised(&ask))).await
     }
 
-    /// Sends an action. Never with If-Match: iDRAC10 refuses that.
+    /// Sends an action.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Answer, Error> {
-        Box::pin(self.change(Ask::with_body(Method::POST, path, body), true)).await
+        self.act(path, body, true).await
     }
 
     /// Sends an action once: the caller knows better when to repeat it.
     pub(crate) async fn post_once(&self, path: &str, body: &Value) -> Result<Answer, Error> {
-        Box::pin(self.change(Ask::with_body(Method::POST, path, body), false)).await
+        self.act(path, body, false).await
+    }
+
+    /// Without If-Match, which iDRAC10 refuses; with it where it is asked for (Huawei), of the resource that the action is of.
+    async fn act(&self, path: &str, body: &Value, is_patient: bool) -> Result<Answer, Error> {
+        let error = match Box::pin(self.change(Ask::with_body(Method::POST, path, body), is_patient)).await {
+            Err(error) if error.refusal().is_some_and(|refusal| matches!(refusal.status, 412 | 428)) => error,
+            other => return other,
+        };
+        let Some((resource, _)) = path.split_once("/Actions/") else { return Err(error) };
+        let fresh = self.get(resource, Care::Optional).await.ok().and_then(|resource| resource.etag);
+        let etag = fresh.as_deref().and_then(tidy_etag).unwrap_or_else(|| "*".into());
+        let ask = Ask { if_match: Some(&etag), ..Ask::with_body(Method::POST, path, body) };
+        Box::pin(self.change(ask, is_patient)).await
     }
 
     /// Changes a resource, and finds the form of If-Match that this BMC takes.
@@ -249,6 +262,8 @@ impl Client {
             let outcome = send().await;
             let (tries, after) = match &outcome {
                 Ok(answer) => (tries_for(answer, care, || wire.problem(answer)), retry::retry_after(&answer.headers)),
+                // There is another way, and it may well be this one that is too much for the BMC.
+                Err(WireError::Transport(TransportError::TimedOut(_))) if care == Care::Attempt => (1, None),
                 Err(WireError::Transport(error)) if error.is_transient() => (READS.tries, None),
                 Err(_) => (1, None),
             };

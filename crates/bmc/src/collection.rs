@@ -49,8 +49,8 @@ impl Client {
                     }
                     return Ok(members);
                 }
-                // Refused with the query: it may work without. What is missing or cannot be reached is so in any form.
-                Err(error) if error.refusal().is_some_and(|refusal| refusal.status != 404) || is_bad_answer(&error) => {
+                // Refused with the query, or choked on it: it may work without. What is missing is so in any form.
+                Err(error) if error.refusal().is_some_and(|refusal| refusal.status != 404) || is_choked(&error) => {
                     let plain = self.list_pages(uri, care).await?;
                     tracing::debug!(
                         "{} announces $expand but fails to do it ({error}); walking instead",
@@ -98,10 +98,11 @@ impl Client {
     async fn list_pages(&self, uri: &str, care: Care) -> Result<Members, Error> {
         let mut members = Members::default();
         let mut page = Some(uri.to_owned());
-        for _ in 0..PAGES {
-            let Some(uri) = page.take() else { break };
+        let mut turned: Vec<String> = Vec::new();
+        while let Some(uri) = page.take().filter(|uri| turned.len() < PAGES && !turned.contains(uri)) {
             let mut resource = self.get(&uri, care).await?;
             page = next_page(&resource.body);
+            turned.push(uri);
             for member in take_members(&mut resource.body) {
                 if members.entries.len() >= MEMBERS {
                     tracing::warn!(
@@ -130,9 +131,11 @@ fn take_members(body: &mut Value) -> Vec<Value> {
     Vec::new()
 }
 
-/// A member with its body when it has one that can be believed (AMI expands to fragments without `Id`), else its link.
+/// A member with its body when it has one that can be believed (AMI expands to fragments without `Id` or `Name`, which every
+/// resource must have), else its link.
 fn entry(member: Value) -> Option<Resource> {
-    let is_whole = View(&member).text("/Id").is_some() && !View(&member).has("/@Message.ExtendedInfo");
+    let view = View(&member);
+    let is_whole = view.text("/Id").is_some() && view.has("/Name") && !view.has("/@Message.ExtendedInfo");
     let resource = Resource::embedded(member)?;
     Some(if is_whole { resource } else { Resource { uri: resource.uri, ..Resource::default() } })
 }
@@ -142,8 +145,8 @@ fn with_query(uri: &str, query: &str) -> String {
     format!("{uri}{separator}{query}")
 }
 
-fn is_bad_answer(error: &Error) -> bool {
-    matches!(error, Error::BadAnswer { .. })
+fn is_choked(error: &Error) -> bool {
+    matches!(error, Error::BadAnswer { .. } | Error::Unreachable { .. })
 }
 
 impl Client {
@@ -172,8 +175,10 @@ mod tests {
     #[test]
     fn ami_expands_to_fragments_that_are_only_taken_as_links() {
         assert!(entry(json!({"@odata.id": "/a", "Status": {}})).unwrap().body.is_null());
-        assert!(entry(json!({"@odata.id": "/a", "Id": "a", "@Message.ExtendedInfo": []})).unwrap().body.is_null());
-        assert!(!entry(json!({"@odata.id": "/a", "Id": "a"})).unwrap().body.is_null());
+        assert!(entry(json!({"@odata.id": "/a", "Id": "a", "Status": {}})).unwrap().body.is_null());
+        let failed = json!({"@odata.id": "/a", "Id": "a", "Name": "A", "@Message.ExtendedInfo": []});
+        assert!(entry(failed).unwrap().body.is_null());
+        assert!(!entry(json!({"@odata.id": "/a", "Id": "a", "Name": ""})).unwrap().body.is_null(), "iLO");
         assert!(entry(json!({"Id": "a"})).is_none());
     }
 }

@@ -8,7 +8,9 @@ use futures::future::BoxFuture;
 
 pub mod address;
 mod boot;
+mod boot_attributes;
 mod breaker;
+mod choice;
 mod client;
 mod collection;
 mod credentials;
@@ -30,6 +32,7 @@ mod transport;
 mod wire;
 
 pub use address::Address;
+pub use choice::SystemChoice;
 pub use client::{Client, Endpoint, Options};
 pub use credentials::Credentials;
 pub use error::{Error, Refusal};
@@ -37,7 +40,7 @@ pub use error_body::Problem;
 pub use observer::Observer;
 pub use power::ResetType;
 pub use quirks::Family;
-pub use system::{RedfishSystem, SystemChoice};
+pub use system::RedfishSystem;
 pub use tls::{Fingerprint, Trust};
 pub use transport::{Https, InProcess, Transport, TransportError};
 

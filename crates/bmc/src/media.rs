@@ -45,8 +45,8 @@ impl Drive {
         Self {
             uri: resource.uri.clone(),
             id: resource.id(),
-            insert: view.text("/Actions/#VirtualMedia.InsertMedia/target"),
-            eject: view.text("/Actions/#VirtualMedia.EjectMedia/target"),
+            insert: view.link("/Actions/#VirtualMedia.InsertMedia/target"),
+            eject: view.link("/Actions/#VirtualMedia.EjectMedia/target"),
             etag: resource.etag.clone(),
             inserted: view.flag("/Inserted").unwrap_or(image.is_some()),
             image,
@@ -103,7 +103,35 @@ impl RedfishSystem {
         for drive in slots.drives.iter().filter(|drive| drive.media().is_occupied()) {
             self.eject(drive).await?;
         }
+        for drive in self.drives_elsewhere(&slots).await?.iter().filter(|drive| drive.media().is_occupied()) {
+            self.eject(drive).await?;
+        }
         Ok(())
+    }
+
+    /// The drives of the manager, where those of the system are used: iDRAC 6 has both, and who came before us may have used the
+    /// others.
+    async fn drives_elsewhere(&self, used: &Slots) -> Result<Vec<Drive>, Error> {
+        let Some(known) = self.known() else { return Ok(Vec::new()) };
+        let is_of_system = known.media_of_system.as_deref().is_some_and(|uri| same_uri(uri, &used.collection));
+        if !is_of_system {
+            return Ok(Vec::new());
+        }
+        if !known.manager_was_read && self.read_manager(&known).await.is_err() {
+            return Ok(Vec::new());
+        }
+        let elsewhere = self.known().and_then(|known| known.media_of_manager);
+        // Supermicro's system links the drives of its manager.
+        let Some(collection) = elsewhere.filter(|uri| !same_uri(uri, &used.collection)) else { return Ok(Vec::new()) };
+        match self.client.list(&collection, Care::Optional).await {
+            Ok(members) => {
+                let mut found = self.client.bodies(members).await?;
+                found.retain(|resource| is_usable(resource, known.quirks));
+                Ok(found.iter().map(Drive::read).collect())
+            }
+            Err(error) if error.is_about_this_resource() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn ready_to_look(&self) -> Result<Known, Error> {
@@ -345,6 +373,13 @@ impl RedfishSystem {
                 format!("{} (status {})", refusal.problem, refusal.status)
             }
             Error::TaskFailed { said, .. } => said.clone(),
+            // Whatever it says, it may quote the URL.
+            Error::Refused(refusal) => {
+                let shown = without_secrets(image);
+                let mut refusal = refusal.clone();
+                refusal.problem = refusal.problem.map_sentence(|text| text.replace(image, &shown));
+                return Error::Refused(refusal);
+            }
             other => return other.clone(),
         };
         let shown = without_secrets(image);
@@ -363,7 +398,7 @@ fn is_usable(resource: &Resource, quirks: &Quirks) -> bool {
     } else {
         kinds.iter().any(|kind| kind.eq_ignore_ascii_case("CD") || kind.eq_ignore_ascii_case("DVD"))
     };
-    let takes_images = view.text("/Actions/#VirtualMedia.InsertMedia/target").is_some()
+    let takes_images = view.link("/Actions/#VirtualMedia.InsertMedia/target").is_some()
         || quirks.media_by_patch
         || !view.has("/Actions");
     let is_permitted = !quirks.only_these_slots || quirks.slots.contains(&resource.id().as_str());
@@ -424,66 +459,5 @@ fn without_secrets(image: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Family;
-    use crate::quirks::of_family;
-
-    fn slot(id: &str, kinds: &[&str], actions: Value) -> Resource {
-        let mut body = json!({"Id": id, "MediaTypes": kinds});
-        if !actions.is_null() {
-            body["Actions"] = actions;
-        }
-        Resource { uri: format!("/vm/{id}"), etag: None, body }
-    }
-
-    fn chosen(slots: &[Resource], family: Family) -> Vec<String> {
-        let quirks = of_family(family);
-        let mut usable: Vec<&Resource> = slots.iter().filter(|slot| is_usable(slot, quirks)).collect();
-        usable.sort_by_key(|slot| rank(slot, quirks));
-        usable.iter().map(|slot| slot.id()).collect()
-    }
-
-    fn both() -> Value {
-        json!({"#VirtualMedia.InsertMedia": {"target": "/i"}, "#VirtualMedia.EjectMedia": {"target": "/e"}})
-    }
-
-    #[test]
-    fn lenovo_prefers_ext_over_remote_and_has_no_actions() {
-        let slots = ["Remote1", "RDOC1", "EXT2", "EXT1"].map(|id| slot(id, &["CD", "DVD"], Value::Null));
-        assert_eq!(chosen(&slots, Family::LenovoXcc), ["EXT2", "EXT1", "Remote1", "RDOC1"]);
-    }
-
-    #[test]
-    fn idrac10_only_takes_an_image_in_slot_1() {
-        let slots = ["2", "1"].map(|id| slot(id, &["CD", "DVD", "USBStick"], both()));
-        assert_eq!(chosen(&slots, Family::DellIdrac10), ["1"]);
-    }
-
-    #[test]
-    fn cisco_blades_offer_dvd_only_and_openbmc_lists_drives_without_insertion() {
-        let proxy = slot("Slot_0", &["CD"], json!({"#VirtualMedia.EjectMedia": {"target": "/e"}}));
-        let slots = [proxy, slot("3", &["DVD"], both()), slot("F", &["Floppy", "USBStick"], both())];
-        assert_eq!(chosen(&slots, Family::Generic), ["3"]);
-    }
-
-    #[test]
-    fn a_url_is_told_without_password_and_ticket() {
-        assert_eq!(without_secrets("http://u:p@h:8080/t/SECRET/a.iso?x=y"), "http://h:8080/…/a.iso");
-        assert_eq!(without_secrets("https://h/a.iso"), "https://h/a.iso");
-        assert_eq!(without_secrets("nonsense"), "://nonsense/");
-    }
-
-    #[test]
-    fn openbmc_takes_https_only_and_says_so() {
-        assert!(hint("http://h/a.iso", of_family(Family::OpenBmc)).unwrap().contains("https"));
-        assert_eq!(hint("https://h/a.iso", of_family(Family::OpenBmc)), None);
-        assert!(hint("http://h/a.iso?x=1", of_family(Family::Generic)).unwrap().contains("query"));
-    }
-
-    #[test]
-    fn the_protocol_comes_from_the_scheme() {
-        assert_eq!(protocol_of("https://h/a.iso"), "HTTPS");
-        assert_eq!(protocol_of("smb://h/a.iso"), "CIFS");
-    }
-}
+#[path = "media_tests.rs"]
+mod tests;

@@ -67,7 +67,7 @@ pub(crate) struct ResetAction {
 impl ResetAction {
     pub(crate) fn learn(&mut self, system: &str, view: View<'_>) {
         self.target = view
-            .text("/Actions/#ComputerSystem.Reset/target")
+            .link("/Actions/#ComputerSystem.Reset/target")
             .unwrap_or_else(|| format!("{}/Actions/ComputerSystem.Reset", system.trim_end_matches('/')));
         let inline = view.texts("/Actions/#ComputerSystem.Reset/ResetType@Redfish.AllowableValues");
         if !inline.is_empty() {
@@ -221,7 +221,7 @@ impl RedfishSystem {
         let manager = self.read_manager(&known).await?;
         let view = manager.view();
         let target = view
-            .text("/Actions/#Manager.Reset/target")
+            .link("/Actions/#Manager.Reset/target")
             .ok_or_else(|| self.unsupported("restart its BMC; use its web page or IPMI"))?;
         let allowed = view.texts("/Actions/#Manager.Reset/ResetType@Redfish.AllowableValues");
         let kind = ["GracefulRestart", "ForceRestart"]

@@ -67,6 +67,32 @@ pub enum InsertExtra {
     Credentials,
 }
 
+/// How a virtual CD is booted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VirtualCd {
+    /// By the boot override, as the standard has it.
+    Override,
+    /// By attributes of the manager, on firmware that needs it.
+    Attributes(&'static BootAttributes),
+    /// Not over Redfish; says what to do instead.
+    Impossible(&'static str),
+}
+
+/// Attributes of a manager that say what is booted next.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BootAttributes {
+    /// The attribute that names the device.
+    pub device: &'static str,
+    /// The attribute that says whether it holds for one boot only.
+    pub once: &'static str,
+    /// The virtual CD.
+    pub cd: &'static str,
+    /// No device in particular.
+    pub nothing: &'static str,
+    /// From which firmware on the boot override works, by a word in the name of the processor; the first that fits.
+    pub not_since: &'static [(&'static str, &'static str)],
+}
+
 /// One row: how a family differs.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "a table of differences is made of flags")]
@@ -97,12 +123,30 @@ pub struct Quirks {
     pub installed_prefix: Option<&'static str>,
     /// Message ids that mean "too early" for a change of power, beside the general ones.
     pub power_conflicts: &'static [&'static str],
-    /// Whether `$expand` works as announced.
-    pub expand_works: bool,
     /// Where the progress of the self test is told, beside `BootProgress`.
     pub post_state: Option<&'static str>,
     /// Whether the manager must be read to tell the generation.
     pub needs_manager: bool,
+    /// How a virtual CD is booted.
+    pub virtual_cd: VirtualCd,
+    /// What the ids of firmware end with that is not installed yet.
+    pub pending_suffix: Option<&'static str>,
+    /// Whether GPUs hang on a baseboard that is listed as a system of its own.
+    pub has_baseboard: bool,
+}
+
+impl Quirks {
+    /// The attributes by which this firmware boots a virtual CD, if it does.
+    pub fn boot_attributes(&self, facts: &Facts) -> Option<&'static BootAttributes> {
+        let VirtualCd::Attributes(form) = self.virtual_cd else { return None };
+        let processor = facts.processor.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let since = form.not_since.iter().find(|(word, _)| processor.contains(word)).map(|(_, since)| *since);
+        let is_new = since.is_some_and(|since| {
+            // A version that is not told is taken for a new one: the standard way.
+            facts.manager_firmware.as_deref().is_none_or(|version| numbers(version) >= numbers(since))
+        });
+        (!is_new).then_some(form)
+    }
 }
 
 /// By the book; every row says only where it differs.
@@ -120,20 +164,42 @@ const BOOK: Quirks = Quirks {
     serial_is_sku: false,
     installed_prefix: None,
     power_conflicts: &[],
-    expand_works: true,
     post_state: None,
     needs_manager: false,
+    virtual_cd: VirtualCd::Override,
+    pending_suffix: None,
+    has_baseboard: false,
 };
+
+/// `Cd` is the physical drive on old iDRAC9 and on iDRAC10, whose versions begin at 1 again.
+const SERVER_BOOT: BootAttributes = BootAttributes {
+    device: "ServerBoot.1.FirstBootDevice",
+    once: "ServerBoot.1.BootOnce",
+    cd: "VCD-DVD",
+    nothing: "Normal",
+    not_since: &[],
+};
+static IDRAC9_BOOT: BootAttributes =
+    BootAttributes { not_since: &[("amd", "6.00.00.00"), ("", "4.40.10.00")], ..SERVER_BOOT };
+static IDRAC10_BOOT: BootAttributes = SERVER_BOOT;
 
 const DELL: Quirks = Quirks { serial_is_sku: true, installed_prefix: Some("Installed-"), needs_manager: true, ..BOOK };
 
-const AMI: Quirks = Quirks { boot_payload: BootPayload::Full, expand_works: false, ..BOOK };
+const AMI: Quirks = Quirks { boot_payload: BootPayload::Full, ..BOOK };
 
 /// The table. The first row is what everything unknown gets.
 pub static TABLE: &[Quirks] = &[
     BOOK,
-    Quirks { family: Family::DellIdrac8, name: "dell-idrac8", ..DELL },
-    Quirks { family: Family::DellIdrac9, name: "dell-idrac9", ..DELL },
+    Quirks {
+        family: Family::DellIdrac8,
+        name: "dell-idrac8",
+        virtual_cd: VirtualCd::Impossible(
+            "be told over Redfish to boot from virtual media: iDRAC8 takes that only with an imported configuration profile; boot \
+             it over the network, or choose the virtual CD by hand",
+        ),
+        ..DELL
+    },
+    Quirks { family: Family::DellIdrac9, name: "dell-idrac9", virtual_cd: VirtualCd::Attributes(&IDRAC9_BOOT), ..DELL },
     // Power on is refused for up to a minute after power off, and only the first slot takes an image.
     Quirks {
         family: Family::DellIdrac10,
@@ -141,6 +207,7 @@ pub static TABLE: &[Quirks] = &[
         power_conflicts: &["ActionParameterValueConflict"],
         slots: &["1"],
         only_these_slots: true,
+        virtual_cd: VirtualCd::Attributes(&IDRAC10_BOOT),
         ..DELL
     },
     Quirks {
@@ -160,10 +227,29 @@ pub static TABLE: &[Quirks] = &[
         ..BOOK
     },
     // Of ten slots, EXT1–4 take an image from a URL; RDOC* and Remote* belong to the remote console.
-    Quirks { family: Family::LenovoXcc, name: "lenovo-xcc", slots: &["EXT", "Remote"], media_by_patch: true, ..BOOK },
+    Quirks {
+        family: Family::LenovoXcc,
+        name: "lenovo-xcc",
+        slots: &["EXT", "Remote"],
+        media_by_patch: true,
+        pending_suffix: Some("-Pending"),
+        ..BOOK
+    },
     Quirks { family: Family::AmiMegarac, name: "ami-megarac", ..AMI },
-    Quirks { family: Family::NvidiaDgx, name: "nvidia-dgx", insert_extras: &[InsertExtra::Credentials], ..AMI },
-    Quirks { family: Family::NvidiaOpenBmc, name: "nvidia-openbmc", image_schemes: &["https", "smb"], ..BOOK },
+    Quirks {
+        family: Family::NvidiaDgx,
+        name: "nvidia-dgx",
+        insert_extras: &[InsertExtra::Credentials],
+        has_baseboard: true,
+        ..AMI
+    },
+    Quirks {
+        family: Family::NvidiaOpenBmc,
+        name: "nvidia-openbmc",
+        image_schemes: &["https", "smb"],
+        has_baseboard: true,
+        ..BOOK
+    },
     Quirks { family: Family::NvidiaBluefield, name: "nvidia-bluefield", image_schemes: &["https", "smb"], ..BOOK },
     Quirks {
         family: Family::Supermicro,
@@ -230,6 +316,12 @@ const REFINEMENTS: &[Refinement] = &[
         to: Family::NvidiaDgx,
     },
     Refinement {
+        from: Family::AmiMegarac,
+        fact: |facts| facts.system_id.as_deref(),
+        words: &["dgx"],
+        to: Family::NvidiaDgx,
+    },
+    Refinement {
         from: Family::NvidiaOpenBmc,
         fact: |facts| facts.product.as_deref(),
         words: &["bluefield", "bmcmezz"],
@@ -253,6 +345,10 @@ pub struct Facts {
     pub product: Option<String>,
     /// The keys of `Oem` in the service root.
     pub oem: Vec<String>,
+    /// The system's id.
+    pub system_id: Option<String>,
+    /// The model of its processors.
+    pub processor: Option<String>,
     /// Who made the system.
     pub system_manufacturer: Option<String>,
     /// The system's model.
@@ -261,6 +357,8 @@ pub struct Facts {
     pub manager_manufacturer: Option<String>,
     /// The manager's model.
     pub manager_model: Option<String>,
+    /// The version of the manager's firmware.
+    pub manager_firmware: Option<String>,
 }
 
 /// The row for a BMC.
@@ -312,6 +410,11 @@ impl FromStr for Family {
             }
         })
     }
+}
+
+/// The numbers of a version, to compare: `4.40.10.00` comes after `4.40.9.00`.
+fn numbers(version: &str) -> Vec<u64> {
+    version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -370,6 +473,34 @@ mod tests {
     fn dgx_is_ami_firmware_with_nvidia_habits() {
         let facts = Facts { vendor: Some("AMI".into()), system_model: Some("DGXH100".into()), ..Facts::default() };
         assert_eq!(of(&facts).family, Family::NvidiaDgx);
+    }
+
+    #[test]
+    fn cd_is_the_physical_drive_on_old_idrac9_and_on_idrac10() {
+        let is_special = |family: Family, firmware: &str, processor: &str| {
+            let facts = Facts {
+                manager_firmware: (!firmware.is_empty()).then(|| firmware.to_owned()),
+                processor: Some(processor.to_owned()),
+                ..Facts::default()
+            };
+            of_family(family).boot_attributes(&facts).is_some()
+        };
+        let (intel, amd) = ("Intel(R) Xeon(R) Gold 6354", "AMD EPYC 7763 64-Core Processor");
+        for (firmware, on_intel, on_amd) in [
+            ("3.36.36.36", true, true),
+            ("4.40.9.00", true, true),
+            ("4.40.10.00", false, true),
+            ("5.10.50.00", false, true),
+            ("6.00.00.00", false, false),
+            ("7.10.30.00", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(is_special(Family::DellIdrac9, firmware, intel), on_intel, "{firmware}");
+            assert_eq!(is_special(Family::DellIdrac9, firmware, amd), on_amd, "{firmware}");
+        }
+        assert!(is_special(Family::DellIdrac10, "1.20.25.00", intel));
+        assert!(!is_special(Family::DellIdrac8, "2.80.80.80", intel));
+        assert!(!is_special(Family::HpeIlo5, "1.0", intel));
     }
 
     #[test]

@@ -34,6 +34,57 @@ pub(crate) fn last_segment(uri: &str) -> &str {
     uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
 
+/// The path of a link on this BMC. A BMC may write its links with a host in front, and by a name that we do not use for it; a
+/// path is only ever asked of the BMC that gave it.
+pub(crate) fn path_of(link: &str) -> Option<String> {
+    let link = link.trim();
+    let path = match link.split_once("://") {
+        Some((_, rest)) => rest.find('/').map(|at| &rest[at..])?,
+        None => link,
+    };
+    match path.strip_prefix('/') {
+        Some(rest) => (!rest.starts_with('/')).then(|| path.to_owned()),
+        None => path.starts_with("redfish/").then(|| format!("/{path}")),
+    }
+}
+
+/// What vendors write where nothing was filled in.
+const PLACEHOLDERS: &[&str] = &[
+    "n/a",
+    "na",
+    "none",
+    "null",
+    "unknown",
+    "not specified",
+    "not available",
+    "not applicable",
+    "no asset tag",
+    "default string",
+    "to be filled by o.e.m.",
+    "system manufacturer",
+    "system product name",
+    "system serial number",
+    "0123456789",
+    "1234567890",
+];
+
+fn is_placeholder(text: &str) -> bool {
+    PLACEHOLDERS.contains(&text.to_ascii_lowercase().as_str()) || text.chars().all(|c| matches!(c, '0' | '-' | '.'))
+}
+
+/// Lower case with hyphens; `None` for what names nothing: BlueField says "" in NIC mode, boards without one say zeros.
+pub(crate) fn uuid(text: &str) -> Option<String> {
+    let text = text.trim().trim_start_matches('{').trim_end_matches('}').to_ascii_lowercase();
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    if digits.is_empty() || digits.chars().all(|c| c == '0') || digits.chars().all(|c| c == 'f') {
+        return None;
+    }
+    if digits.len() != 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Some(text);
+    }
+    Some([&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
+}
+
 /// Two URIs of the same resource may differ in case of the fixed parts and in a trailing slash (iLO mixes both).
 pub(crate) fn same_uri(a: &str, b: &str) -> bool {
     a.trim_end_matches('/').eq_ignore_ascii_case(b.trim_end_matches('/'))
@@ -62,6 +113,15 @@ impl<'a> View<'a> {
             Value::Number(number) => Some(number.to_string()),
             other => odd(pointer, "a text", other),
         }
+    }
+
+    /// A text that tells one thing from another: not what a vendor writes where nothing was filled in.
+    pub(crate) fn identity(self, pointer: &str) -> Option<String> {
+        self.text(pointer).filter(|text| !is_placeholder(text))
+    }
+
+    pub(crate) fn uuid(self) -> Option<String> {
+        uuid(&self.text("/UUID")?)
     }
 
     /// A number; texts that contain one are taken too (sushy's `TotalCores: "1"`).
@@ -110,7 +170,7 @@ impl<'a> View<'a> {
             Value::String(text) => Some(text.as_str()),
             other => return odd(pointer, "a link", other),
         };
-        text.map(str::trim).filter(|text| text.starts_with('/')).map(str::to_owned)
+        text.and_then(path_of)
     }
 
     /// The entries of a list; none when it is no list.
@@ -154,7 +214,7 @@ fn odd<T>(pointer: &str, wanted: &str, found: &Value) -> Option<T> {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
-fn whole(float: f64) -> Option<u64> {
+pub(crate) fn whole(float: f64) -> Option<u64> {
     (float.is_finite() && (0.0..9.0e15).contains(&float)).then_some(float.round() as u64)
 }
 
@@ -184,6 +244,39 @@ mod tests {
         assert_eq!(view.links("/l"), ["/1", "/2"]);
         assert_eq!(view.links("/j"), ["/x"]);
         assert!(view.list("/c").is_empty());
+    }
+
+    #[test]
+    fn links_may_carry_a_host_in_front() {
+        for link in ["/redfish/v1/Systems/1", "https://bmc-7.lan:8443/redfish/v1/Systems/1", "redfish/v1/Systems/1"] {
+            assert_eq!(path_of(link).as_deref(), Some("/redfish/v1/Systems/1"), "{link}");
+        }
+        for link in ["", "Systems", "//evil.test/redfish", "https://bmc.lan", "mailto:x"] {
+            assert_eq!(path_of(link), None, "{link}");
+        }
+    }
+
+    #[test]
+    fn uuids_are_of_one_form_and_name_something() {
+        let dashed = "34383350-3131-584d-5133-303230393953";
+        for text in
+            ["34383350-3131-584D-5133-303230393953", "343833503131584D5133303230393953", &format!("{{{dashed}}}")]
+        {
+            assert_eq!(uuid(text).as_deref(), Some(dashed));
+        }
+        for text in ["", " ", "00000000-0000-0000-0000-000000000000", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF"] {
+            assert_eq!(uuid(text), None, "{text}");
+        }
+        let of_a_mac = "00000000-0000-0000-0000-3cecef123456";
+        assert_eq!(uuid(of_a_mac).as_deref(), Some(of_a_mac), "Supermicro makes one of a MAC address");
+        assert_eq!(uuid("SYS-1").as_deref(), Some("sys-1"));
+    }
+
+    #[test]
+    fn what_was_never_filled_in_is_not_an_identity() {
+        let body = json!({"a": "To Be Filled By O.E.M.", "b": "N/A", "c": "000000", "d": "S1", "e": "Default string"});
+        let said: Vec<_> = ["/a", "/b", "/c", "/d", "/e"].iter().filter_map(|p| View(&body).identity(p)).collect();
+        assert_eq!(said, ["S1"]);
     }
 
     #[test]

@@ -16,12 +16,13 @@ pub(crate) struct Service {
     pub(crate) oem: Vec<String>,
     pub(crate) systems: String,
     pub(crate) managers: String,
+    pub(crate) chassis: String,
     pub(crate) sessions: Option<String>,
     pub(crate) update: Option<String>,
     /// The query that expands one level, where it is announced.
     expand: Option<&'static str>,
     /// Whether links inside a resource are expanded as well, as opposed to members of collections only (iLO).
-    pub(crate) expands_all: bool,
+    expands_links: AtomicBool,
     expand_is_broken: AtomicBool,
 }
 
@@ -56,10 +57,11 @@ impl Service {
             oem: root.keys("/Oem"),
             systems: link("Systems"),
             managers: link("Managers"),
+            chassis: link("Chassis"),
             sessions: root.link("/Links/Sessions").or_else(|| may_have_sessions.then(|| SESSIONS.to_owned())),
             update: root.link("/UpdateService"),
             expand,
-            expands_all: announced("ExpandAll"),
+            expands_links: AtomicBool::new(announced("ExpandAll") || announced("Links")),
             expand_is_broken: AtomicBool::new(false),
         })
     }
@@ -67,6 +69,16 @@ impl Service {
     /// The query that expands a collection, unless it proved not to work.
     pub(crate) fn expand(&self) -> Option<&'static str> {
         self.expand.filter(|_| !self.expand_is_broken.load(Ordering::Relaxed))
+    }
+
+    /// Whether links inside a resource can be expanded as well.
+    pub(crate) fn expands_links(&self) -> bool {
+        self.expand().is_some() && self.expands_links.load(Ordering::Relaxed)
+    }
+
+    /// Members of collections are expanded, other links are not.
+    pub(crate) fn links_do_not_expand(&self) {
+        self.expands_links.store(false, Ordering::Relaxed);
     }
 
     /// Announced, but members come back without bodies, or the request fails.

@@ -9,7 +9,7 @@ use http::header::{AUTHORIZATION, HeaderName, HeaderValue, LOCATION};
 use tokio::time::Instant;
 
 use crate::error::Error;
-use crate::resource::View;
+use crate::resource::{View, path_of};
 use crate::wire::{Answer, Ask, Wire, WireError};
 
 const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
@@ -156,10 +156,14 @@ impl Session {
             };
             let mut token = token.clone();
             token.set_sensitive(true);
+            let body = answer.json().unwrap_or_default();
+            let body = View(&body);
+            // By whatever name it calls itself in there: a session that cannot be found again cannot be ended.
             let uri = answer
                 .header(LOCATION)
-                .and_then(|location| wire.own_path(location))
-                .or_else(|| answer.json().and_then(|body| View(&body).link("")));
+                .and_then(path_of)
+                .or_else(|| body.link(""))
+                .or_else(|| body.text("/Id").map(|id| format!("{}/{id}", answer.path.trim_end_matches('/'))));
             self.had_one.store(true, Ordering::Relaxed);
             return Standing::Token { token, uri };
         }

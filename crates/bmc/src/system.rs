@@ -9,29 +9,18 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::boot::{BootView, SettingsBoot};
+use crate::boot_attributes::AttributeBoot;
+use crate::choice::{Chosen, SystemChoice};
 use crate::client::{Care, Client};
 use crate::error::Error;
 use crate::media::Slots;
 use crate::power::ResetAction;
 use crate::quirks::{self, Facts, Quirks};
-use crate::resource::{Resource, View, last_segment, same_uri};
+use crate::resource::{Resource, View};
 use crate::{Bmc, Manner};
 
 /// However slow a BMC is, nobody waits longer than this for one operation.
 const OPERATION: Duration = Duration::from_mins(2);
-/// A service with more systems than this is not searched one by one for the right one.
-const SYSTEMS_TO_READ: usize = 64;
-
-/// Which of the systems behind a BMC is meant.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub enum SystemChoice {
-    /// The only one, or the only one that can be booted.
-    #[default]
-    Only,
-    /// By its id, its UUID or its URI.
-    Named(String),
-}
-
 /// A server behind a Redfish service.
 pub struct RedfishSystem {
     pub(crate) client: Arc<Client>,
@@ -45,26 +34,22 @@ pub(crate) struct Known {
     pub(crate) uri: String,
     pub(crate) etag: Option<String>,
     pub(crate) quirks: &'static Quirks,
-    facts: Facts,
+    pub(crate) facts: Facts,
     pub(crate) reset: ResetAction,
     pub(crate) boot: BootView,
     /// The settings object of the system, and what it says about booting once it was read.
     pub(crate) settings: Option<String>,
     pub(crate) settings_boot: Option<SettingsBoot>,
     pub(crate) managers: Vec<String>,
-    manager_was_read: bool,
+    pub(crate) manager_was_read: bool,
     /// Where virtual media may be: of the system, then of its managers.
     pub(crate) media_of_system: Option<String>,
     pub(crate) media_of_manager: Option<String>,
     pub(crate) slots: Option<Slots>,
-}
-
-impl SystemChoice {
-    /// What a user wrote beside the address, else what the address itself says.
-    pub fn of(written: Option<&str>, address: &crate::Address) -> Self {
-        let written = written.map(str::trim).filter(|written| !written.is_empty());
-        written.or(address.system()).map_or(Self::Only, |name| Self::Named(name.to_owned()))
-    }
+    /// Baseboards that are listed as systems beside this one; `None` where nobody has looked.
+    pub(crate) baseboards: Option<Vec<String>>,
+    /// What the manager's attributes say about booting, where that is how a virtual CD is booted.
+    pub(crate) attributes: AttributeBoot,
 }
 
 impl RedfishSystem {
@@ -88,7 +73,7 @@ impl RedfishSystem {
             progress: progress(view, known.quirks),
             media: None,
             hardware: None,
-            uuid: view.text("/UUID").map(|uuid| uuid.to_lowercase()),
+            uuid: view.uuid(),
             certificate: self.client.certificate().map(crate::Fingerprint::to_hex),
         };
         if scope == Scope::Boot {
@@ -99,6 +84,9 @@ impl RedfishSystem {
         }
         if scope == Scope::Inventory {
             seen.hardware = Some(Box::new(Box::pin(self.take_inventory(&system)).await?));
+        }
+        if let Some(armed) = self.armed_by_attributes(scope).await? {
+            seen.boot = Some(BootOverride { mode: seen.boot.and_then(|boot| boot.mode), ..armed });
         }
         Ok(seen)
     }
@@ -134,18 +122,13 @@ impl RedfishSystem {
 
     /// Reads the manager of the system, and learns from it.
     pub(crate) async fn read_manager(&self, known: &Known) -> Result<Resource, Error> {
-        let uri = if let Some(uri) = known.managers.first() {
-            uri.clone()
-        } else {
-            let managers = self.client.list(&self.client.service().await?.managers, Care::Optional).await?;
-            let first = managers.uris().next().map(str::to_owned);
-            first.ok_or_else(|| self.unsupported("name its manager"))?
-        };
-        let manager = self.client.get(&uri, Care::Optional).await?;
+        let manager = self.find_manager(known).await?;
         self.update(|known| {
             known.manager_was_read = true;
             known.facts.manager_manufacturer = manager.view().text("/Manufacturer");
             known.facts.manager_model = manager.view().text("/Model");
+            known.facts.manager_firmware = manager.view().text("/FirmwareVersion");
+            known.attributes.learn(&manager);
             known.media_of_manager = manager.view().link("/VirtualMedia");
             known.quirks = self.quirks_for(&known.facts);
         });
@@ -166,6 +149,10 @@ impl RedfishSystem {
         Error::Unsupported { url: self.client.origin().to_owned(), what: what.into() }
     }
 
+    pub(crate) fn choice(&self) -> &SystemChoice {
+        &self.choice
+    }
+
     fn slot(&self) -> MutexGuard<'_, Option<Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -182,63 +169,22 @@ impl RedfishSystem {
             oem: service.oem.clone(),
             ..Facts::default()
         };
-        if !self.quirks_for(&facts).expand_works {
-            service.expand_does_not_work();
-        }
-        let system = self.choose().await?;
+        let Chosen { system, baseboards } = self.choose().await?;
         let view = system.view();
-        let facts =
-            Facts { system_manufacturer: view.text("/Manufacturer"), system_model: view.text("/Model"), ..facts };
+        let facts = Facts {
+            system_id: Some(system.id()),
+            system_manufacturer: view.text("/Manufacturer"),
+            system_model: view.text("/Model"),
+            processor: view.text("/ProcessorSummary/Model"),
+            ..facts
+        };
         let quirks = self.quirks_for(&facts);
         tracing::debug!(system = system.uri, family = quirks.name, "found the system of {}", self.client.origin());
         let mut known = Known::new(system.uri.clone(), quirks, facts);
+        known.baseboards = baseboards;
         known.learn(&system);
         *self.slot() = Some(known.clone());
         Ok((known, system))
-    }
-
-    async fn choose(&self) -> Result<Resource, Error> {
-        let url = self.client.origin().to_owned();
-        let wanted = match &self.choice {
-            SystemChoice::Named(wanted) => Some(wanted.as_str()),
-            SystemChoice::Only => None,
-        };
-        if let Some(uri) = wanted.filter(|wanted| wanted.starts_with('/')) {
-            match self.client.get(uri, Care::Needed).await {
-                Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {}
-                other => return other,
-            }
-        }
-        let mut members = self.client.list(&self.client.service().await?.systems, Care::Needed).await?;
-        if let Some(wanted) = wanted {
-            // The id is usually the end of the URI: no need to read the others.
-            let named = |uri: &str| last_segment(uri).eq_ignore_ascii_case(last_segment(wanted));
-            if members.uris().filter(|uri| named(uri)).count() == 1 {
-                members.retain(named);
-            }
-        }
-        if members.len() > SYSTEMS_TO_READ {
-            let ids = members.uris().take(16).map(last_segment).collect::<Vec<_>>().join(", ");
-            return Err(Error::SystemAmbiguous { url, offered: format!("{} systems: {ids}, …", members.len()) });
-        }
-        let (mut systems, unread) = self.client.read_members(members, Care::Needed).await;
-        let found = match wanted {
-            Some(wanted) => systems.iter().position(|system| is_named(system, wanted)),
-            None => only_bootable(&systems).filter(|_| unread.is_empty()),
-        };
-        if let Some(at) = found {
-            return Ok(systems.swap_remove(at));
-        }
-        // Without having seen them all, neither "the only one" nor "not there" can be said.
-        if let Some(error) = unread.into_iter().next() {
-            return Err(error);
-        }
-        let offered = systems.iter().take(16).map(describe).collect::<Vec<_>>().join(", ");
-        Err(match wanted {
-            _ if systems.is_empty() => Error::NoSystem { url },
-            Some(wanted) => Error::SystemNotFound { url, wanted: wanted.to_owned(), offered },
-            None => Error::SystemAmbiguous { url, offered },
-        })
     }
 
     /// Remembers what a read of the system tells about where things are.
@@ -269,6 +215,8 @@ impl Known {
             media_of_system: None,
             media_of_manager: None,
             slots: None,
+            baseboards: None,
+            attributes: AttributeBoot::default(),
         }
     }
 
@@ -338,39 +286,6 @@ impl RedfishSystem {
             let url = wire.origin().to_owned();
             Err(Error::TooSlow { url, operation, seconds: OPERATION.as_secs(), last, kind })
         })
-    }
-}
-
-fn is_named(system: &Resource, wanted: &str) -> bool {
-    let view = system.view();
-    let is = |text: Option<String>| text.is_some_and(|text| text.eq_ignore_ascii_case(wanted));
-    same_uri(&system.uri, wanted)
-        || is(view.text("/Id"))
-        || is(view.text("/UUID"))
-        || last_segment(&system.uri).eq_ignore_ascii_case(wanted)
-}
-
-/// One system is the one. Of several, the one that can be told what to boot: HGX baseboards and the like cannot.
-fn only_bootable(systems: &[Resource]) -> Option<usize> {
-    if systems.len() == 1 {
-        return Some(0);
-    }
-    let can_boot = |system: &Resource| system.view().text("/Boot/BootSourceOverrideTarget").is_some();
-    let is_physical = |system: &Resource| system.view().text("/SystemType").is_none_or(|kind| kind == "Physical");
-    let only = |test: &dyn Fn(&Resource) -> bool| {
-        let mut fitting = systems.iter().enumerate().filter(|(_, system)| test(system));
-        match (fitting.next(), fitting.next()) {
-            (Some((at, _)), None) => Some(at),
-            _ => None,
-        }
-    };
-    only(&can_boot).or_else(|| only(&|system| can_boot(system) && is_physical(system)))
-}
-
-fn describe(system: &Resource) -> String {
-    match system.view().text("/UUID") {
-        Some(uuid) => format!("{} (UUID {})", system.id(), uuid.to_lowercase()),
-        None => system.id(),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::client::Client;
 use crate::error::Error;
 use crate::error_body::Problem;
-use crate::resource::View;
+use crate::resource::{View, path_of};
 use crate::retry;
 use crate::wire::Answer;
 
@@ -28,7 +28,7 @@ impl Client {
         if answer.status != 202 {
             return Ok(());
         }
-        let Some(monitor) = self.monitor_of(&answer) else { return Ok(()) };
+        let Some(monitor) = Self::monitor_of(&answer) else { return Ok(()) };
         let watch = self.watch(&monitor, retry::retry_after(&answer.headers));
         tokio::time::timeout(FOLLOW, watch).await.unwrap_or_else(|_| {
             tracing::debug!(monitor, "still running on {}; not waiting any longer", self.origin());
@@ -36,7 +36,7 @@ impl Client {
         })
     }
 
-    fn monitor_of(&self, answer: &Answer) -> Option<String> {
+    fn monitor_of(answer: &Answer) -> Option<String> {
         let body = answer.json().unwrap_or(Value::Null);
         let body = View(&body);
         let from_body = || {
@@ -51,8 +51,8 @@ impl Client {
                 .flat_map(|message| View(message).texts("/MessageArgs"))
                 .find(|argument| argument.contains("/Tasks/"))
         };
-        let location = answer.header(LOCATION).and_then(|location| self.wire().own_path(location));
-        location.or_else(from_body).or_else(from_message).and_then(|link| self.wire().own_path(&link))
+        let location = answer.header(LOCATION).and_then(path_of);
+        location.or_else(from_body).or_else(|| path_of(&from_message()?))
     }
 
     async fn watch(&self, monitor: &str, first_pause: Option<Duration>) -> Result<(), Error> {
@@ -80,6 +80,7 @@ impl Client {
                         Progress::Running => {}
                         Progress::Finished => return Ok(()),
                         Progress::Failed(said) => {
+                            let said = self.wire().credentials().redact(said);
                             return Err(Error::TaskFailed {
                                 url: self.origin().to_owned(),
                                 task: monitor.to_owned(),

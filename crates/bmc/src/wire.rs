@@ -1,11 +1,14 @@
 //! One exchange with a BMC: lanes, time-out, redirects, breaker and metrics. Knows no sessions.
 
+use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use engine::failure::Kind;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, LOCATION};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, LOCATION,
+};
 use http::{HeaderMap, Method, Uri};
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -24,6 +27,8 @@ pub(crate) const ROOT: &str = "/redfish/v1/";
 /// From the first byte of the request to the last of the answer. Slow BMCs need up to 25 s for a large page.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 const REDIRECTS: usize = 3;
+/// As long as an answer may be that comes uncompressed.
+const BODY_LIMIT: u64 = 8 * 1024 * 1024;
 
 /// What to ask.
 #[derive(Debug, Clone)]
@@ -35,11 +40,21 @@ pub(crate) struct Ask<'a> {
     pub(crate) authorisation: Option<(HeaderName, HeaderValue)>,
     /// A failure says nothing about the BMC as a whole: sushy answers 500 for a storage that it lacks.
     pub(crate) optional: bool,
+    /// Whether the answer may come compressed.
+    pub(crate) compressed: bool,
 }
 
 impl<'a> Ask<'a> {
     pub(crate) fn get(path: &'a str) -> Self {
-        Self { method: Method::GET, path, body: None, if_match: None, authorisation: None, optional: false }
+        Self {
+            method: Method::GET,
+            path,
+            body: None,
+            if_match: None,
+            authorisation: None,
+            optional: false,
+            compressed: false,
+        }
     }
 
     pub(crate) fn with_body(method: Method, path: &'a str, body: &'a Value) -> Self {
@@ -174,7 +189,7 @@ impl Wire {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some((kind, what));
     }
 
-    /// Sends one request, if the breaker lets it, and follows redirects of reads within the same BMC.
+    /// Sends one request, if the breaker lets it, and follows redirects within the same BMC.
     pub(crate) async fn exchange(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
         match self.breaker.admit() {
             Admission::Yes => {}
@@ -196,9 +211,9 @@ impl Wire {
         self.follow(ask).await
     }
 
-    /// Sends one request whatever the breaker says: to end a session.
+    /// Sends one request whatever the breaker says, and past the queue: a session must be ended even while a change hangs.
     pub(crate) async fn exchange_anyway(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
-        self.send(ask).await
+        self.send_now(ask).await
     }
 
     /// What the BMC said, without what it was sent in confidence.
@@ -213,8 +228,8 @@ impl Wire {
         Error::Refused(Box::new(Refusal { method: method.to_string(), url, status: answer.status, problem }))
     }
 
-    /// The path of a link that may be absolute; `None` when it leads elsewhere.
-    pub(crate) fn own_path(&self, link: &str) -> Option<String> {
+    /// The path of a redirect; `None` when it leads elsewhere.
+    fn own_path(&self, link: &str) -> Option<String> {
         if link.starts_with('/') && !link.starts_with("//") {
             return Some(link.to_owned());
         }
@@ -246,8 +261,12 @@ impl Wire {
 
     async fn follow(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
         let mut answer = self.send(ask).await?;
+        // iLO keeps some resources compressed, and in no other form.
+        if answer.status == 406 && ask.method == Method::GET && !ask.compressed {
+            answer = self.send(&Ask { compressed: true, ..ask.clone() }).await?;
+        }
         let mut hops = 0;
-        while ask.method == Method::GET && matches!(answer.status, 301 | 302 | 307 | 308) {
+        while is_redirect(&ask.method, answer.status) {
             let Some(location) = answer.header(LOCATION) else { break };
             let Some(path) = self.own_path(location) else {
                 let there = location
@@ -274,17 +293,21 @@ impl Wire {
     }
 
     async fn send(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
-        let request = self.request(ask)?;
         let lane = if ask.method == Method::GET { &self.reads } else { &self.changes };
-        let permit = lane.acquire().await;
+        let _permit = lane.acquire().await;
+        self.send_now(ask).await
+    }
+
+    async fn send_now(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
+        let request = self.request(ask)?;
         let sent = tokio::time::timeout(REQUEST_TIMEOUT, self.transport.send(request)).await;
-        drop(permit);
         let outcome = sent.unwrap_or(Err(TransportError::TimedOut(REQUEST_TIMEOUT.as_secs())));
         match outcome {
             Ok(response) => {
                 let status = response.status().as_u16();
                 self.observer.request(&ask.method, outcome_of_status(status), Some(status));
                 let (parts, body) = response.into_parts();
+                let body = if is_gzip(&parts.headers) { unpacked(body) } else { body };
                 let answer = Answer { path: ask.path.to_owned(), status, headers: parts.headers, body };
                 if status < 500 || status == 501 {
                     self.breaker.succeeded();
@@ -322,7 +345,8 @@ impl Wire {
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         // Offering compression makes some BMCs turn their ETags weak.
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let encoding = if ask.compressed { "gzip" } else { "identity" };
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding));
         headers.insert(HeaderName::from_static("odata-version"), HeaderValue::from_static("4.0"));
         if ask.body.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -335,6 +359,25 @@ impl Wire {
         }
         Ok(request)
     }
+}
+
+/// A change is sent on only where the standard says that it was not carried out.
+fn is_redirect(method: &Method, status: u16) -> bool {
+    matches!(status, 307 | 308) || (method == Method::GET && matches!(status, 301 | 302))
+}
+
+fn is_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_ENCODING)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|encoding| encoding.contains("gzip"))
+}
+
+/// What does not unpack, or grows beyond what any BMC says, stays as it came and then fails to be JSON.
+fn unpacked(body: Bytes) -> Bytes {
+    let mut text = Vec::new();
+    let read = flate2::read::GzDecoder::new(body.as_ref()).take(BODY_LIMIT + 1).read_to_end(&mut text);
+    if read.is_ok_and(|length| length as u64 <= BODY_LIMIT) { text.into() } else { body }
 }
 
 fn outcome_of_status(status: u16) -> &'static str {

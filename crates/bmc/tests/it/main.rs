@@ -2,9 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "helpers of tests are tests")]
 
 mod captures;
+mod dell;
+mod links;
 mod manners;
 mod script;
 mod sessions;
 mod simulated;
 mod tls;
+mod trees;
 mod vendors;

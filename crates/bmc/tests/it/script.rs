@@ -38,18 +38,18 @@ impl Asked {
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: String,
+    pub(crate) body: Bytes,
     pub(crate) after: Duration,
     pub(crate) dropped: bool,
 }
 
 impl Reply {
     pub(crate) fn status(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: String::new(), after: Duration::ZERO, dropped: false }
+        Self { status, headers: Vec::new(), body: Bytes::new(), after: Duration::ZERO, dropped: false }
     }
 
     pub(crate) fn json(status: u16, body: &Value) -> Self {
-        Self { body: body.to_string(), ..Self::status(status) }.header("content-type", "application/json")
+        Self { body: body.to_string().into(), ..Self::status(status) }.header("content-type", "application/json")
     }
 
     /// A Redfish error with this message id.
@@ -62,7 +62,11 @@ impl Reply {
     }
 
     pub(crate) fn text(status: u16, body: &str) -> Self {
-        Self { body: body.to_owned(), ..Self::status(status) }.header("content-type", "text/plain")
+        Self { body: body.to_owned().into(), ..Self::status(status) }.header("content-type", "text/plain")
+    }
+
+    pub(crate) fn bytes(status: u16, body: &[u8]) -> Self {
+        Self { body: Bytes::copy_from_slice(body), ..Self::status(status) }
     }
 
     pub(crate) fn html(status: u16) -> Self {
@@ -201,7 +205,7 @@ impl tower_service::Service<Request<Bytes>> for Script {
             for (name, value) in reply.headers {
                 response = response.header(name, value);
             }
-            Ok(response.body(Bytes::from(reply.body)).unwrap())
+            Ok(response.body(reply.body).unwrap())
         })
     }
 }

@@ -120,7 +120,7 @@ async fn ami_is_sent_all_three_and_keeps_the_future_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ami_wants_if_match_and_is_not_asked_to_expand() {
+async fn ami_wants_if_match_and_an_expand_that_does_not_work_is_tried_once() {
     let script = vendor(
         "AMI",
         |tree| {
@@ -134,7 +134,8 @@ async fn ami_wants_if_match_and_is_not_asked_to_expand() {
     );
     script.system().set_boot(&cd_once()).await.unwrap();
     assert_eq!(script.asked().pop().unwrap().header("if-match"), Some("*"));
-    assert!(script.asked().iter().all(|asked| !asked.path.contains("expand")));
+    let expands = script.asked().iter().filter(|asked| asked.path.contains("expand")).count();
+    assert_eq!(expands, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,209 @@
+//! Which of the systems behind a BMC is meant, and which manager is its own.
+
+use crate::client::Care;
+use crate::error::Error;
+use crate::resource::{Resource, last_segment, path_of, same_uri, uuid};
+use crate::system::{Known, RedfishSystem};
+
+/// A service with more systems than this is not searched one by one for the right one.
+const SYSTEMS_TO_READ: usize = 64;
+const MANAGERS_TO_READ: usize = 8;
+
+/// Which of the systems behind a BMC is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum SystemChoice {
+    /// The only one, or the only one that can be booted.
+    #[default]
+    Only,
+    /// By its id, its UUID or its URI.
+    Named(String),
+}
+
+impl SystemChoice {
+    /// What a user wrote beside the address, else what the address itself says.
+    pub fn of(written: Option<&str>, address: &crate::Address) -> Self {
+        let written = written.map(str::trim).filter(|written| !written.is_empty());
+        written.or(address.system()).map_or(Self::Only, |name| Self::Named(name.to_owned()))
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Named(name) => Some(name),
+            Self::Only => None,
+        }
+    }
+}
+
+/// The system that is meant, and the baseboards that carry more of it.
+pub(crate) struct Chosen {
+    pub(crate) system: Resource,
+    /// `None` where the systems were not listed.
+    pub(crate) baseboards: Option<Vec<String>>,
+}
+
+impl RedfishSystem {
+    pub(crate) async fn choose(&self) -> Result<Chosen, Error> {
+        let url = self.client.origin().to_owned();
+        let wanted = self.choice().name();
+        if let Some(uri) = wanted.filter(|wanted| wanted.contains('/')).and_then(path_of) {
+            match self.client.get(&uri, Care::Needed).await {
+                Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {}
+                other => return other.map(|system| Chosen { system, baseboards: None }),
+            }
+        }
+        let mut members = self.client.list(&self.client.service().await?.systems, Care::Needed).await?;
+        let baseboards: Vec<String> = members.uris().filter(|uri| is_baseboard(uri)).map(str::to_owned).collect();
+        if let Some(wanted) = wanted {
+            // The id is usually the end of the URI: no need to read the others.
+            let named = |uri: &str| last_segment(uri).eq_ignore_ascii_case(last_segment(wanted));
+            if members.uris().filter(|uri| named(uri)).count() == 1 {
+                members.retain(named);
+            }
+        } else if baseboards.len() < members.len() {
+            // Not even read: a baseboard has a controller of its own, which is away while the server is off.
+            members.retain(|uri| !is_baseboard(uri));
+        }
+        if members.len() > SYSTEMS_TO_READ {
+            let ids = members.uris().take(16).map(last_segment).collect::<Vec<_>>().join(", ");
+            return Err(Error::SystemAmbiguous { url, offered: format!("{} systems: {ids}, …", members.len()) });
+        }
+        let (mut systems, unread) = self.client.read_members(members, Care::Needed).await;
+        let found = match wanted {
+            Some(wanted) => systems.iter().position(|system| is_named(system, wanted)),
+            None => the_host(&systems).filter(|_| unread.is_empty()),
+        };
+        if let Some(at) = found {
+            return Ok(Chosen { system: systems.swap_remove(at), baseboards: Some(baseboards) });
+        }
+        // Without having seen them all, neither "the only one" nor "not there" can be said.
+        if let Some(error) = unread.into_iter().next() {
+            return Err(error);
+        }
+        let offered = systems.iter().take(16).map(describe).collect::<Vec<_>>().join(", ");
+        Err(match wanted {
+            _ if systems.is_empty() => Error::NoSystem { url },
+            Some(wanted) => Error::SystemNotFound { url, wanted: wanted.to_owned(), offered },
+            None => Error::SystemAmbiguous { url, offered },
+        })
+    }
+
+    /// The manager that the system names, else the one that names the system.
+    pub(crate) async fn find_manager(&self, known: &Known) -> Result<Resource, Error> {
+        if let Some(uri) = known.managers.first() {
+            return self.client.get(uri, Care::Optional).await;
+        }
+        let mut members = self.client.list(&self.client.service().await?.managers, Care::Optional).await?;
+        let nameless = || self.unsupported("name its manager");
+        if members.len() > MANAGERS_TO_READ {
+            return Err(nameless());
+        }
+        if members.uris().any(|uri| !is_baseboard(uri)) {
+            members.retain(|uri| !is_baseboard(uri));
+        }
+        let mut managers = self.client.bodies(members).await?;
+        let serves = |manager: &Resource| {
+            manager.view().links("/Links/ManagerForServers").iter().any(|uri| same_uri(uri, &known.uri))
+        };
+        let is_bmc = |manager: &Resource| manager.view().text("/ManagerType").is_none_or(|kind| kind == "BMC");
+        let at = managers.iter().position(serves).or_else(|| managers.iter().position(is_bmc));
+        let at = at.or_else(|| (managers.len() == 1).then_some(0)).ok_or_else(nameless)?;
+        Ok(managers.swap_remove(at))
+    }
+}
+
+/// HGX boards are listed as systems and managers of their own, beside the server that they are a part of.
+pub(crate) fn is_baseboard(uri: &str) -> bool {
+    let id = last_segment(uri).to_ascii_lowercase();
+    id.contains("hgx") || id.contains("baseboard")
+}
+
+fn is_named(system: &Resource, wanted: &str) -> bool {
+    let view = system.view();
+    same_uri(&system.uri, wanted)
+        || view.text("/Id").is_some_and(|id| id.eq_ignore_ascii_case(wanted))
+        || view.uuid().is_some_and(|found| uuid(wanted).is_some_and(|wanted| found == wanted))
+        || last_segment(&system.uri).eq_ignore_ascii_case(wanted)
+}
+
+/// One system is the one. Of several, the physical one that can be told what to boot; two alike are never chosen from.
+fn the_host(systems: &[Resource]) -> Option<usize> {
+    let can_boot = |system: &Resource| {
+        let view = system.view();
+        view.text("/Boot/BootSourceOverrideTarget").is_some()
+            || !view.list("/Boot/BootSourceOverrideTarget@Redfish.AllowableValues").is_empty()
+    };
+    let is_physical = |system: &Resource| system.view().text("/SystemType").is_none_or(|kind| kind == "Physical");
+    // Boot may live in the settings object alone.
+    let has_boot = |system: &Resource| {
+        let view = system.view();
+        view.has("/Boot") && view.link("/@Redfish.Settings/SettingsObject").is_some()
+    };
+    let tests: [&dyn Fn(&Resource) -> bool; 4] =
+        [&|system| !is_baseboard(&system.uri), &is_physical, &can_boot, &has_boot];
+    let mut left: Vec<usize> = (0..systems.len()).collect();
+    for test in tests {
+        if left.len() == 1 {
+            break;
+        }
+        let fitting: Vec<usize> = left.iter().copied().filter(|at| systems.get(*at).is_some_and(test)).collect();
+        if !fitting.is_empty() {
+            left = fitting;
+        }
+    }
+    if let [only] = left.as_slice() { Some(*only) } else { None }
+}
+
+fn describe(system: &Resource) -> String {
+    match system.view().uuid() {
+        Some(uuid) => format!("{} (UUID {uuid})", system.id()),
+        None => system.id(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn system(uri: &str, body: serde_json::Value) -> Resource {
+        Resource { uri: uri.into(), etag: None, body }
+    }
+
+    #[test]
+    fn of_several_systems_the_one_that_can_be_told_what_to_boot_is_taken() {
+        let boot = json!({"BootSourceOverrideTarget": "None"});
+        let host = system("/s/System_0", json!({"Id": "System_0", "Boot": boot, "SystemType": "Physical"}));
+        let baseboard = system("/s/HGX_Baseboard_0", json!({"Id": "HGX_Baseboard_0", "SystemType": "Physical"}));
+        let dpu = system("/s/DPU", json!({"Id": "DPU", "Boot": boot, "SystemType": "DPU"}));
+        assert_eq!(the_host(std::slice::from_ref(&baseboard)), Some(0));
+        assert_eq!(the_host(&[baseboard.clone(), host.clone()]), Some(1));
+        assert_eq!(the_host(&[dpu.clone(), baseboard.clone(), host.clone()]), Some(2));
+        assert_eq!(the_host(&[host.clone(), host]), None);
+        assert_eq!(the_host(&[baseboard.clone(), baseboard]), None);
+    }
+
+    #[test]
+    fn a_baseboard_that_shows_a_boot_target_is_still_a_baseboard() {
+        let boot = json!({"BootSourceOverrideTarget": "None"});
+        let settings = json!({"SettingsObject": {"@odata.id": "/s/DGX/SD"}});
+        let host = system("/s/DGX", json!({"Boot": {"BootOrder": []}, "@Redfish.Settings": settings}));
+        let baseboard = system("/s/HGX_Baseboard_0", json!({"Boot": boot}));
+        assert_eq!(the_host(&[baseboard, host.clone()]), Some(1));
+        let other = system("/s/Other", json!({}));
+        assert_eq!(the_host(&[other, host]), Some(1), "DGX keeps its boot settings in another resource");
+    }
+
+    #[test]
+    fn a_system_is_named_by_id_uuid_or_uri_in_any_case() {
+        let found = system("/redfish/v1/Systems/1", json!({"Id": "1", "UUID": "34383350-3131-584D-5133-303230393953"}));
+        for name in
+            ["1", "34383350-3131-584d-5133-303230393953", "343833503131584D5133303230393953", "/redfish/v1/systems/1/"]
+        {
+            assert!(is_named(&found, name), "{name}");
+        }
+        assert!(!is_named(&found, "2"));
+        let nameless = system("/redfish/v1/Systems/2", json!({"UUID": ""}));
+        assert!(!is_named(&nameless, "") && !is_named(&nameless, "00000000-0000-0000-0000-000000000000"));
+    }
+}
