@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     Ask, Deed, Origin, pace,
-    step::{Act, Scene},
+    step::{Act, FLEET_BRAKE, Scene},
 };
 use crate::{
     failure::{Failure, Kind},
@@ -103,7 +103,8 @@ impl Scene<'_> {
             return false;
         }
         let since = self.waiting_since(reason);
-        if self.now() >= pace::later(since, pace::POWER_AGAIN) {
+        // Who waits for the brake has waited for this before.
+        if self.now() >= pace::later(since, pace::POWER_AGAIN) || self.waited_for(FLEET_BRAKE) {
             return false;
         }
         self.wait(reason, message, pace::POWER_LIMIT);

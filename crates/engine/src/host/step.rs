@@ -453,7 +453,7 @@ impl<'a> Scene<'a> {
             None => ("Waiting for the fleet brake.".to_owned(), soon),
         };
         self.again = Some(again);
-        self.wait_for_others("FleetBrake", &message);
+        self.wait_for_others(FLEET_BRAKE, &message);
         false
     }
 
@@ -471,6 +471,9 @@ impl<'a> Scene<'a> {
         self.events.push(Event { warning, reason, message: message.into() });
     }
 }
+
+/// What a step waits for that the fleet brake holds.
+pub(super) const FLEET_BRAKE: &str = "FleetBrake";
 
 /// What is said of a host that came to us in use.
 pub(super) const ADOPTED: &str = "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, remove the claim and set it again, or annotate the host with beskar7.io/provision=true.";

@@ -379,7 +379,7 @@ pub(super) fn cases(usual: u32) -> u32 {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: cases(400), failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: cases(250), failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn no_history_hurts_a_node_and_every_goal_is_reached(

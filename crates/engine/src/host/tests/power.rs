@@ -294,3 +294,22 @@ fn a_provisioned_host_that_should_be_off_is_shut_down_and_stays_provisioned() {
     world.run(300);
     assert_eq!((world.phase(), world.server.is_tidy()), (Phase::Available, true));
 }
+
+#[test]
+fn a_server_that_is_on_its_way_for_ever_and_a_brake_that_holds_do_not_take_turns() {
+    let mut world = World::provisioned();
+    world.goal = Goal::default();
+    world.consumer = Whereabouts::Gone;
+    world.braked = true;
+    for second in 0..600 {
+        shown(&mut world, PowerState::PoweringOff);
+        let next = world.decide();
+        assert_eq!(next.acts, []);
+        let wait = next.record.wait.as_ref().map(|wait| wait.reason.clone());
+        let expected = if second < 60 { "PoweringOff" } else { "FleetBrake" };
+        assert_eq!(wait.as_deref(), Some(expected), "after {second} s");
+        world.annotation = Some(next.record.anchor.to_json());
+        world.status = Some(next.record);
+        world.pass(1);
+    }
+}

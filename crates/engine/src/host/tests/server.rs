@@ -126,7 +126,8 @@ impl Server {
     pub(super) fn tick(&mut self, now: Timestamp) {
         if let Some((at, on)) = self.changing.filter(|(at, _)| *at <= now) {
             self.changing = None;
-            self.lie = Some((after(at, self.temper.lies), if self.on { PowerState::On } else { PowerState::Off }));
+            self.lie = (!self.tells)
+                .then(|| (after(at, self.temper.lies), if self.on { PowerState::On } else { PowerState::Off }));
             self.turn(on, at);
             if self.restarting {
                 self.restarting = false;

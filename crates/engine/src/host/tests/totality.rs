@@ -247,7 +247,7 @@ fn goal() -> impl Strategy<Value = Goal> {
 }
 
 proptest! {
-    #![proptest_config(Config { failure_persistence: None, cases: super::history::cases(4000), ..Config::default() })]
+    #![proptest_config(Config { failure_persistence: None, cases: super::history::cases(2500), ..Config::default() })]
 
     #[test]
     fn whatever_it_is_given_the_step_answers(goal in goal(), anchor in of(anchor()), record in of(record()), sight in sight()) {
