@@ -82,6 +82,7 @@ impl Scene<'_> {
                     self.record.power = seen.power;
                 }
                 self.record.anchor.hold = None;
+                self.renew_pin(seen);
                 if self.record.target.is_none() {
                     self.record.target = Some(self.sight.target.clone());
                 }
@@ -96,6 +97,13 @@ impl Scene<'_> {
                     _ => {}
                 }
             }
+        }
+    }
+
+    /// A certificate that was accepted by another rule than the pin (the owner pasted its fingerprint) is the pin from now on.
+    fn renew_pin(&mut self, seen: &Seen) {
+        if self.goal.pin_on_first_use && self.record.anchor.pin.is_some() && seen.certificate.is_some() {
+            self.record.anchor.pin.clone_from(&seen.certificate);
         }
     }
 
