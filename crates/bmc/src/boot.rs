@@ -113,7 +113,7 @@ impl RedfishSystem {
         if self.arm_by_attributes(&known, wish).await? {
             return Ok(());
         }
-        let known = self.with_settings(known).await;
+        let known = self.with_settings(known).await?;
         let boot = known.effective_boot();
         let target = target_word(&wish.target, &boot.allowed, known.quirks).map_err(|what| self.unsupported(what))?;
         let mode = wish.mode.map(mode_word);
@@ -146,7 +146,7 @@ impl RedfishSystem {
         if self.disarm_attributes(&known).await? {
             return Ok(());
         }
-        let known = self.with_settings(self.known().unwrap_or(known)).await;
+        let known = self.with_settings(self.known().unwrap_or(known)).await?;
         let boot = known.effective_boot();
         let payload = |target: &str, enabled: &str| {
             shaped(known.quirks.boot_payload, target, enabled, None, boot.mode.as_deref())
@@ -164,17 +164,18 @@ impl RedfishSystem {
     }
 
     /// The override that waits in the settings object; one read, and only where there is one for booting.
-    pub(crate) async fn pending_boot(&self, known: &Known) -> Option<BootOverride> {
+    pub(crate) async fn pending_boot(&self, known: &Known) -> Result<Option<BootOverride>, Error> {
         let mut known = known.clone();
         known.settings_boot = None;
-        let known = self.with_settings(known).await;
-        let pending = known.settings_boot?.view.as_override(known.quirks)?;
-        (pending.persistence != Persistence::Disabled).then_some(pending)
+        let known = self.with_settings(known).await?;
+        let pending = known.settings_boot.and_then(|settings| settings.view.as_override(known.quirks));
+        Ok(pending.filter(|pending| pending.persistence != Persistence::Disabled))
     }
 
-    /// Reads what the settings object, if there is one, says about booting.
-    async fn with_settings(&self, mut known: Known) -> Known {
-        let (Some(uri), None) = (&known.settings, &known.settings_boot) else { return known };
+    /// Reads what the settings object, if there is one, says about booting. That it could not be asked is an error: what waits
+    /// there must not look as if it were gone.
+    async fn with_settings(&self, mut known: Known) -> Result<Known, Error> {
+        let (Some(uri), None) = (&known.settings, &known.settings_boot) else { return Ok(known) };
         let found = match self.client.get(uri, Care::Optional).await {
             Ok(settings) => {
                 let present = |name: &&str| settings.view().has(&format!("/Boot/{name}"));
@@ -184,14 +185,15 @@ impl RedfishSystem {
                     etag: settings.etag,
                 }
             }
-            Err(error) => {
+            Err(error) if error.is_about_this_resource() => {
                 tracing::debug!("the settings of the system cannot be read and are not used: {error}");
-                return known;
+                return Ok(known);
             }
+            Err(error) => return Err(error),
         };
         self.update(|known| known.settings_boot = Some(found.clone()));
         known.settings_boot = Some(found);
-        known
+        Ok(known)
     }
 
     /// Tries one shape after the other, as long as the BMC finds fault with the shape.

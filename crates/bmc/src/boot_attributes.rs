@@ -79,7 +79,7 @@ impl RedfishSystem {
         }
         let (known, _) = self.read_system().await?;
         let is_clear = known.boot.as_override(known.quirks).is_none_or(|boot| boot.is_clear());
-        Ok(is_clear && self.pending_boot(&known).await.is_none())
+        Ok(is_clear && self.pending_boot(&known).await?.is_none())
     }
 
     async fn write_attributes(&self, known: &Known, attributes: &[(&str, &str)]) -> Result<(), Error> {

@@ -48,6 +48,11 @@ impl RedfishSystem {
         if let Some(uri) = wanted.filter(|wanted| wanted.contains('/')).and_then(path_of) {
             match self.client.get(&uri, Care::Needed).await {
                 Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {}
+                Ok(found) if !is_system(&found) => {
+                    let offered =
+                        format!("something else there ({})", found.view().text("/@odata.type").unwrap_or_default());
+                    return Err(Error::SystemNotFound { url, wanted: uri, offered });
+                }
                 other => return other.map(|system| Chosen { system, baseboards: None }),
             }
         }
@@ -115,6 +120,11 @@ impl RedfishSystem {
 pub(crate) fn is_baseboard(uri: &str) -> bool {
     let id = last_segment(uri).to_ascii_lowercase();
     id.contains("hgx") || id.contains("baseboard")
+}
+
+/// Whether it says so, or does not say.
+fn is_system(resource: &Resource) -> bool {
+    resource.view().text("/@odata.type").is_none_or(|kind| kind.contains("ComputerSystem"))
 }
 
 fn is_named(system: &Resource, wanted: &str) -> bool {

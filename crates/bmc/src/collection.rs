@@ -49,14 +49,21 @@ impl Client {
                     }
                     return Ok(members);
                 }
-                // Refused with the query, or choked on it: it may work without. What is missing is so in any form.
-                Err(error) if error.refusal().is_some_and(|refusal| refusal.status != 404) || is_choked(&error) => {
+                // Refused with the query, or choked on it: it may work without. What is missing is so in any form, but for what
+                // must be there.
+                Err(error)
+                    if error.refusal().is_some_and(|refusal| refusal.status != 404 || care == Care::Needed)
+                        || is_choked(&error) =>
+                {
                     let plain = self.list_pages(uri, care).await?;
-                    tracing::debug!(
-                        "{} announces $expand but fails to do it ({error}); walking instead",
-                        self.origin()
-                    );
-                    self.service().await?.expand_does_not_work();
+                    tracing::debug!("{} announces $expand but fails to do it ({error}); walking", self.origin());
+                    let is_final = error.refusal().is_some_and(|refusal| !refusal.is_server_failure());
+                    let service = self.service().await?;
+                    if is_final {
+                        service.expand_does_not_work();
+                    } else {
+                        service.expand_failed();
+                    }
                     return Ok(plain);
                 }
                 Err(error) => return Err(error),

@@ -24,6 +24,7 @@ pub(crate) struct Service {
     /// Whether links inside a resource are expanded as well, as opposed to members of collections only (iLO).
     expands_links: AtomicBool,
     expand_is_broken: AtomicBool,
+    expand_has_failed: AtomicBool,
 }
 
 pub(crate) const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
@@ -63,6 +64,7 @@ impl Service {
             expand,
             expands_links: AtomicBool::new(announced("ExpandAll") || announced("Links")),
             expand_is_broken: AtomicBool::new(false),
+            expand_has_failed: AtomicBool::new(false),
         })
     }
 
@@ -79,6 +81,13 @@ impl Service {
     /// Members of collections are expanded, other links are not.
     pub(crate) fn links_do_not_expand(&self) {
         self.expands_links.store(false, Ordering::Relaxed);
+    }
+
+    /// It failed as anything may fail once; the second time it does not work.
+    pub(crate) fn expand_failed(&self) {
+        if self.expand_has_failed.swap(true, Ordering::Relaxed) {
+            self.expand_does_not_work();
+        }
     }
 
     /// Announced, but members come back without bodies, or the request fails.

@@ -21,6 +21,7 @@ use crate::{Bmc, Manner};
 
 /// However slow a BMC is, nobody waits longer than this for one operation.
 const OPERATION: Duration = Duration::from_mins(2);
+
 /// A server behind a Redfish service.
 pub struct RedfishSystem {
     pub(crate) client: Arc<Client>,
@@ -76,17 +77,18 @@ impl RedfishSystem {
             uuid: view.uuid(),
             certificate: self.client.certificate().map(crate::Fingerprint::to_hex),
         };
-        if scope == Scope::Boot {
-            if let Some(pending) = self.pending_boot(&known).await {
-                seen.boot = Some(pending);
-            }
-            seen.media = Some(self.look_at_media().await?);
-        }
         if scope == Scope::Inventory {
             seen.hardware = Some(Box::new(Box::pin(self.take_inventory(&system)).await?));
         }
         if let Some(armed) = self.armed_by_attributes(scope).await? {
             seen.boot = Some(BootOverride { mode: seen.boot.and_then(|boot| boot.mode), ..armed });
+        } else if scope == Scope::Boot
+            && let Some(pending) = self.pending_boot(&known).await?
+        {
+            seen.boot = Some(pending);
+        }
+        if scope == Scope::Boot {
+            seen.media = Some(self.look_at_media().await?);
         }
         Ok(seen)
     }
@@ -95,7 +97,11 @@ impl RedfishSystem {
     pub(crate) async fn read_system(&self) -> Result<(Known, Resource), Error> {
         let Some(known) = self.known() else { return self.find().await };
         match self.client.get(&known.uri, Care::Needed).await {
-            Ok(system) => Ok((self.absorb(&system), system)),
+            Ok(system) => match self.absorb(&system) {
+                Some(known) => Ok((known, system)),
+                // Forgotten by a concurrent look, which found that it has moved.
+                None => self.find().await,
+            },
             Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {
                 tracing::debug!("{} has no {} any more; looking for the system anew", self.client.origin(), known.uri);
                 *self.slot() = None;
@@ -188,14 +194,11 @@ impl RedfishSystem {
     }
 
     /// Remembers what a read of the system tells about where things are.
-    fn absorb(&self, system: &Resource) -> Known {
+    fn absorb(&self, system: &Resource) -> Option<Known> {
         let mut slot = self.slot();
-        // Forgotten by a concurrent look: what this one saw is as good as new.
-        let known = slot.get_or_insert_with(|| {
-            Known::new(system.uri.clone(), self.quirks_for(&Facts::default()), Facts::default())
-        });
+        let known = slot.as_mut()?;
         known.learn(system);
-        known.clone()
+        Some(known.clone())
     }
 }
 

@@ -30,8 +30,8 @@ const REDIRECTS: usize = 3;
 /// As long as an answer may be that comes uncompressed.
 const BODY_LIMIT: u64 = 8 * 1024 * 1024;
 
-/// What to ask.
-#[derive(Debug, Clone)]
+/// What to ask. Not to be shown: a login carries the password.
+#[derive(Clone)]
 pub(crate) struct Ask<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
@@ -62,8 +62,8 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// What came back.
-#[derive(Debug, Clone)]
+/// What came back. Not to be shown: a login brings a token.
+#[derive(Clone)]
 pub(crate) struct Answer {
     /// What was asked in the end: redirects are followed.
     pub(crate) path: String,

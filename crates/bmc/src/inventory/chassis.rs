@@ -74,7 +74,9 @@ impl RedfishSystem {
         if is_identified(hardware) {
             return Ok(());
         }
-        for chassis in self.linked_chassis(enclosure).await? {
+        let mut linked: Vec<&Resource> = self.linked_chassis(enclosure).await?.iter().collect();
+        linked.sort_by_key(|chassis| !is_enclosure(chassis.view()));
+        for chassis in linked {
             identify(hardware, chassis.view());
         }
         // A server without a number may well have none; one without any name must have it elsewhere.

@@ -1,5 +1,6 @@
 //! Dell's own ways: the virtual CD that is booted by attributes of the manager, and drives in two places.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use bmc::Bmc;
@@ -18,7 +19,16 @@ struct Idrac {
     device: Arc<Mutex<Value>>,
 }
 
-fn idrac(model: &'static str, firmware: &'static str, processor: &'static str) -> Idrac {
+fn idrac(model: &str, firmware: &str, processor: &str) -> Idrac {
+    idrac_with(model, firmware, processor, |_| {})
+}
+
+fn idrac_with(
+    model: &str,
+    firmware: &str,
+    processor: &str,
+    change: impl FnOnce(&mut BTreeMap<String, Value>),
+) -> Idrac {
     let device = Arc::new(Mutex::new(json!("Normal")));
     let shown = device.clone();
     let script = Script::with(
@@ -30,6 +40,7 @@ fn idrac(model: &'static str, firmware: &'static str, processor: &'static str) -
             manager["FirmwareVersion"] = json!(firmware);
             manager["Links"] = json!({"Oem": {"Dell": {"DellAttributes": [
                 {"@odata.id": "/redfish/v1/Managers/1/Oem/Dell/DellAttributes/System.Embedded.1"}, {"@odata.id": ATTRIBUTES}]}}});
+            change(tree);
         },
         move |asked| {
             if asked.path != ATTRIBUTES {
@@ -157,4 +168,30 @@ async fn idrac6_has_drives_in_two_places_and_both_are_emptied() {
     script.system().eject_media().await.unwrap();
     let old = format!("POST {SLOT}/Actions/VirtualMedia.EjectMedia {{}}");
     assert_eq!(script.changes(), [format!("POST {own}/1/Eject {{}}"), old]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idrac10_boots_an_iso_in_8_requests_although_it_is_looked_at_in_three_places() {
+    let settings = "/redfish/v1/Systems/1/Settings";
+    let Idrac { script, device } = idrac_with("17G Monolithic", "1.20.25.00", "Intel", |tree| {
+        tree.get_mut(SYSTEM).unwrap()["@Redfish.Settings"] = json!({"SettingsObject": {"@odata.id": settings}});
+        tree.insert(
+            settings.into(),
+            json!({"Boot": {"BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled"}}),
+        );
+        let mut slot = tree[SLOT].clone();
+        slot["Id"] = json!("1");
+        tree.insert(SLOT.into(), slot);
+    });
+    let system = script.system();
+    system.look(Scope::Boot).await.unwrap();
+    script.forget();
+    system.insert_media("http://h/a.iso").await.unwrap();
+    system.set_boot(&BootOverride::cd_once(Some(BootMode::Uefi))).await.unwrap();
+    assert_eq!(system.look(Scope::Boot).await.unwrap().boot.unwrap().target, BootTarget::Cd);
+    system.power_on().await.unwrap();
+    *device.lock().unwrap() = json!("Normal");
+    assert!(system.look(Scope::Power).await.unwrap().boot.unwrap().is_clear());
+    let asked: Vec<String> = script.asked().iter().map(|asked| format!("{} {}", asked.method, asked.path)).collect();
+    assert!(asked.len() <= 8, "{asked:#?}");
 }

@@ -197,3 +197,26 @@ async fn uefi_http_is_sent_with_its_uri_in_each_shape_and_the_boot_order_is_left
         assert_eq!(script.changes().len(), 1);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_named_as_a_system_must_be_one() {
+    let script = Script::with(
+        |tree| tree.get_mut("/redfish/v1/Managers/1").unwrap()["@odata.type"] = json!("#Manager.v1_5_0.Manager"),
+        |_| None,
+    );
+    let choice = bmc::SystemChoice::Named("/redfish/v1/Managers/1".into());
+    let error = bmc::RedfishSystem::new(script.client(), choice).power_on().await.unwrap_err();
+    assert_eq!(error.kind(), engine::failure::Kind::SystemNotFound);
+    assert!(error.to_string().contains("#Manager"), "{error}");
+    assert!(script.changes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_override_that_waits_elsewhere_is_not_gone_because_that_cannot_be_read() {
+    let settings = "/redfish/v1/Systems/1/Settings";
+    let script = Script::with(
+        |tree| tree.get_mut(SYSTEM).unwrap()["@Redfish.Settings"] = json!({"SettingsObject": {"@odata.id": settings}}),
+        move |asked| (asked.path == settings).then(|| Reply::status(503)),
+    );
+    assert_eq!(script.system().look(Scope::Boot).await.unwrap_err().kind(), engine::failure::Kind::Busy);
+}

@@ -263,14 +263,18 @@ async fn an_announced_expand_that_does_not_work_is_noticed_once() {
         tree.get_mut("/redfish/v1").unwrap()["ProtocolFeaturesSupported"] =
             json!({"ExpandQuery": {"NoLinks": true, "Levels": true}});
     };
-    // It is ignored, or it is refused.
+    // It is ignored, or it is refused; a failure gets a second chance.
     let ignoring = Script::with(expands, |_| None);
-    let refusing = Script::with(expands, |asked| asked.path.contains("$expand").then(|| Reply::status(500)));
-    for script in [ignoring, refusing] {
+    let answering =
+        |status: u16| Script::with(expands, move |asked| asked.path.contains("$expand").then(|| Reply::status(status)));
+    for (script, tries) in
+        [(ignoring, 1), (answering(400), 1), (answering(404), 1), (answering(501), 1), (answering(500), 2)]
+    {
         let system = script.system();
-        system.look(Scope::Boot).await.unwrap();
-        system.look(Scope::Boot).await.unwrap();
-        assert_eq!(script.asked().iter().filter(|asked| asked.path.contains("$expand")).count(), 1);
+        for _ in 0..3 {
+            system.look(Scope::Boot).await.unwrap();
+        }
+        assert_eq!(script.asked().iter().filter(|asked| asked.path.contains("$expand")).count(), tries);
     }
 }
 
