@@ -297,18 +297,7 @@ impl Scene<'_> {
         if ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(evidence) {
             return self.booted(sign);
         }
-        let deployment = self.record.anchor.deployment.as_deref();
-        if ignored && self.goal.order.as_ref().is_some_and(|order| Some(order.deployment.as_str()) != deployment) {
-            return self
-                .prepare_again("The server had ignored the boot override, and the order was changed: trying that.");
-        }
-        if self.held_back() {
-            return;
-        }
-        let Some(seen) = self.seen(Scope::Power) else {
-            return self.look(Scope::Power, "LookingAtBoot", "Looking whether the server has booted the image.");
-        };
-        if ignored {
+        if ignored && self.order_was_changed() {
             return self.prepare_again("Preparing once more, after the server had ignored the boot override.");
         }
         if !self.bring_on(seen, Scope::Power) {
@@ -346,7 +335,7 @@ impl Scene<'_> {
             self.wait_until(reason, message, until);
             return self.poll(Scope::Power, self.waiting_since(reason));
         }
-        if self.record.boots < pace::BOOT_TRIES {
+        if self.record.boots < pace::BOOT_TRIES || self.order_was_changed() {
             return self.prepare_again("The server did not use the boot override; trying again from a cold start.");
         }
         let message = format!(
@@ -356,6 +345,12 @@ impl Scene<'_> {
         let at = self.now();
         self.fail(Origin::Act, Failure::new(Kind::BootIgnored, message), at);
         self.held_back();
+    }
+
+    /// Whether another order is given than the one that we carry out.
+    fn order_was_changed(&self) -> bool {
+        let deployment = self.record.anchor.deployment.as_deref();
+        self.goal.order.as_ref().is_some_and(|order| Some(order.deployment.as_str()) != deployment)
     }
 
     fn prepare_again(&mut self, message: &str) {

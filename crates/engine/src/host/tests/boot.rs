@@ -138,6 +138,17 @@ fn an_order_changed_after_ignored_starts_is_tried_at_once() {
 }
 
 #[test]
+fn an_order_changed_while_the_last_start_is_ignored_is_tried_at_once() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.ignores = 3;
+    world.run_until(3600, |world| world.server.starts == 3);
+    world.goal.order = Some(order("a", OTHER_IMAGE));
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.server.starts, 4);
+    assert!(!world.record().timeline.iter().any(|moment| moment.message.contains("started 3 times")));
+}
+
+#[test]
 fn a_server_that_comes_back_from_maintenance_after_ignored_starts_is_tried_at_once() {
     let mut world = World::with(ordered("a", IMAGE));
     world.server.temper.ignores = 3;
