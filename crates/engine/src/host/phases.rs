@@ -298,6 +298,16 @@ impl Scene<'_> {
             return self.booted(sign);
         }
         if ignored && self.order_was_changed() {
+            return self
+                .prepare_again("The server had ignored the boot override, and the order was changed: trying that.");
+        }
+        if self.held_back() {
+            return;
+        }
+        let Some(seen) = self.seen(Scope::Power) else {
+            return self.look(Scope::Power, "LookingAtBoot", "Looking whether the server has booted the image.");
+        };
+        if ignored {
             return self.prepare_again("Preparing once more, after the server had ignored the boot override.");
         }
         if !self.bring_on(seen, Scope::Power) {
