@@ -16,6 +16,8 @@ const MEMBERS: usize = 2048;
 pub(crate) struct Members {
     /// With body, or only a link when `body` is null.
     entries: Vec<Resource>,
+    /// Members that had not even a link.
+    nameless: usize,
 }
 
 impl Members {
@@ -43,11 +45,14 @@ impl Client {
         if let Some(query) = self.service().await?.expand() {
             match self.list_pages(&with_query(uri, query), Care::Attempt).await {
                 Ok(members) => {
-                    if members.len() > 0 && members.bodies().next().is_none() {
+                    if members.len() + members.nameless > 0 && members.bodies().next().is_none() {
                         tracing::debug!("{} announces $expand but does not do it; walking instead", self.origin());
                         self.service().await?.expand_does_not_work();
                     }
-                    return Ok(members);
+                    // Expanded to bodies that do not say where they are from.
+                    if members.nameless == 0 {
+                        return Ok(members);
+                    }
                 }
                 // Refused with the query, or choked on it: it may work without. What is missing is so in any form, but for what
                 // must be there.
@@ -118,7 +123,10 @@ impl Client {
                     );
                     return Ok(members);
                 }
-                members.entries.extend(entry(member));
+                match entry(member) {
+                    Some(entry) => members.entries.push(entry),
+                    None => members.nameless += 1,
+                }
             }
         }
         Ok(members)

@@ -464,6 +464,15 @@ async fn dgx_expands_to_fragments_and_is_walked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn members_that_lose_their_links_when_expanded_are_read_without() {
+    let script = dgx().script(|asked| {
+        asked.path.contains("expand").then(|| Reply::json(200, &json!({"Members": [{"Id": "1", "Name": "x"}, {}]})))
+    });
+    let hardware = script.system().look(Scope::Inventory).await.unwrap().hardware.unwrap();
+    assert_eq!((hardware.system_id.as_deref(), hardware.processors.len()), (Some("DGX"), 2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn dgx_is_itself_while_the_controller_of_its_baseboard_is_away() {
     let script = dgx().script(|asked| asked.path.contains("HGX_Baseboard_0").then(|| Reply::status(503)));
     let system = script.system();
