@@ -61,16 +61,13 @@ impl Drive {
 impl RedfishSystem {
     pub(crate) async fn look_at_media(&self) -> Result<Vec<Media>, Error> {
         let known = self.ready_to_look().await?;
-        let slots = match known.slots.clone() {
-            Some(slots) => self.refresh(&known, slots).await?,
-            None => self.find_slots(&known).await?,
-        };
+        let slots = self.read_slots(&known).await?;
         Ok(slots.drives.iter().map(Drive::media).collect())
     }
 
     pub(crate) async fn insert(&self, image: &str) -> Result<(), Error> {
         let known = self.ready_to_act().await?;
-        let slots = match known.slots.clone().filter(|slots| !slots.drives.is_empty()) {
+        let slots = match known.slots.clone() {
             Some(slots) => slots,
             None => self.find_slots(&known).await?,
         };
@@ -96,10 +93,7 @@ impl RedfishSystem {
 
     pub(crate) async fn eject_all(&self) -> Result<(), Error> {
         let known = self.ready_to_act().await?;
-        let slots = match known.slots.clone() {
-            Some(slots) => self.refresh(&known, slots).await?,
-            None => self.find_slots(&known).await?,
-        };
+        let slots = self.read_slots(&known).await?;
         for drive in slots.drives.iter().filter(|drive| drive.media().is_occupied()) {
             self.eject(drive).await?;
         }
@@ -120,17 +114,26 @@ impl RedfishSystem {
         if !known.manager_was_read && self.read_manager(&known).await.is_err() {
             return Ok(Vec::new());
         }
-        let elsewhere = self.known().and_then(|known| known.media_of_manager);
+        // What is in the drives of a manager of several servers may be another server's.
+        let known = self.known().filter(|known| !known.manager_is_shared);
+        let Some(Known { media_of_manager: elsewhere, quirks, .. }) = known else { return Ok(Vec::new()) };
         // Supermicro's system links the drives of its manager.
         let Some(collection) = elsewhere.filter(|uri| !same_uri(uri, &used.collection)) else { return Ok(Vec::new()) };
         match self.client.list(&collection, Care::Optional).await {
             Ok(members) => {
                 let mut found = self.client.bodies(members).await?;
-                found.retain(|resource| is_usable(resource, known.quirks));
+                found.retain(|resource| is_usable(resource, quirks));
                 Ok(found.iter().map(Drive::read).collect())
             }
             Err(error) if error.is_about_this_resource() => Ok(Vec::new()),
             Err(error) => Err(error),
+        }
+    }
+
+    async fn read_slots(&self, known: &Known) -> Result<Slots, Error> {
+        match known.slots.clone() {
+            Some(slots) => self.refresh(known, slots).await,
+            None => self.find_slots(known).await,
         }
     }
 
@@ -362,8 +365,9 @@ impl RedfishSystem {
         });
     }
 
+    /// That there are none is not remembered: a BMC that has just started shows none for a while.
     fn remember(&self, slots: Slots) -> Slots {
-        self.update(|known| known.slots = Some(slots.clone()));
+        self.update(|known| known.slots = Some(slots.clone()).filter(|slots| !slots.drives.is_empty()));
         slots
     }
 

@@ -10,13 +10,13 @@ use futures::future::BoxFuture;
 
 use crate::boot::{BootView, SettingsBoot};
 use crate::boot_attributes::AttributeBoot;
-use crate::choice::{Chosen, SystemChoice};
+use crate::choice::{Chosen, SystemChoice, is_baseboard};
 use crate::client::{Care, Client};
 use crate::error::Error;
 use crate::media::Slots;
 use crate::power::ResetAction;
 use crate::quirks::{self, Facts, Quirks};
-use crate::resource::{Resource, View};
+use crate::resource::{Resource, View, same_uri};
 use crate::{Bmc, Manner};
 
 /// However slow a BMC is, nobody waits longer than this for one operation.
@@ -43,6 +43,8 @@ pub(crate) struct Known {
     pub(crate) settings_boot: Option<SettingsBoot>,
     pub(crate) managers: Vec<String>,
     pub(crate) manager_was_read: bool,
+    /// Whether the manager serves other servers as well.
+    pub(crate) manager_is_shared: bool,
     /// Where virtual media may be: of the system, then of its managers.
     pub(crate) media_of_system: Option<String>,
     pub(crate) media_of_manager: Option<String>,
@@ -136,6 +138,8 @@ impl RedfishSystem {
             known.facts.manager_firmware = manager.view().text("/FirmwareVersion");
             known.attributes.learn(&manager);
             known.media_of_manager = manager.view().link("/VirtualMedia");
+            let servers = manager.view().links("/Links/ManagerForServers");
+            known.manager_is_shared = servers.iter().any(|uri| !is_baseboard(uri) && !same_uri(uri, &known.uri));
             known.quirks = self.quirks_for(&known.facts);
         });
         Ok(manager)
@@ -215,6 +219,7 @@ impl Known {
             settings_boot: None,
             managers: Vec::new(),
             manager_was_read: false,
+            manager_is_shared: false,
             media_of_system: None,
             media_of_manager: None,
             slots: None,

@@ -145,13 +145,14 @@ async fn idrac8_says_that_it_cannot() {
     assert!(script.changes().is_empty());
 }
 
-#[tokio::test(start_paused = true)]
-async fn idrac6_has_drives_in_two_places_and_both_are_emptied() {
+/// A server with an image in its own drive, and another one in that of its manager.
+fn two_places(servers: &Value) -> Script {
     let own = "/redfish/v1/Systems/1/VirtualMedia";
-    let script = Script::with(
+    Script::with(
         |tree| {
             tree.get_mut("/redfish/v1").unwrap()["Vendor"] = json!("Dell");
             tree.get_mut(SYSTEM).unwrap()["VirtualMedia"] = json!({"@odata.id": own});
+            tree.get_mut(MANAGER).unwrap()["Links"] = json!({"ManagerForServers": servers});
             let mut first = tree[SLOT].clone();
             first["@odata.id"] = json!(format!("{own}/1"));
             first["Id"] = json!("1");
@@ -164,10 +165,36 @@ async fn idrac6_has_drives_in_two_places_and_both_are_emptied() {
             tree.get_mut(SLOT).unwrap()["Image"] = json!("http://h/left-behind.iso");
         },
         |_| None,
-    );
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn idrac6_has_drives_in_two_places_and_both_are_emptied() {
+    let script = two_places(&json!([{"@odata.id": SYSTEM}]));
     script.system().eject_media().await.unwrap();
     let old = format!("POST {SLOT}/Actions/VirtualMedia.EjectMedia {{}}");
-    assert_eq!(script.changes(), [format!("POST {own}/1/Eject {{}}"), old]);
+    assert_eq!(script.changes(), ["POST /redfish/v1/Systems/1/VirtualMedia/1/Eject {}".to_owned(), old]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_the_drive_of_a_manager_of_several_servers_is_left_in_there() {
+    let script = two_places(&json!([{"@odata.id": SYSTEM}, {"@odata.id": "/redfish/v1/Systems/2"}]));
+    script.system().eject_media().await.unwrap();
+    assert_eq!(script.changes(), ["POST /redfish/v1/Systems/1/VirtualMedia/1/Eject {}"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drives_that_could_not_be_listed_once_are_found_later() {
+    let is_down = Arc::new(Mutex::new(true));
+    let down = is_down.clone();
+    let script = Script::with(
+        |tree| tree.get_mut(SLOT).unwrap()["Image"] = json!("http://h/a.iso"),
+        move |asked| (asked.path.ends_with("/VirtualMedia") && *down.lock().unwrap()).then(|| Reply::status(500)),
+    );
+    let system = script.system();
+    assert_eq!(system.look(Scope::Boot).await.unwrap().media.unwrap().len(), 0);
+    *is_down.lock().unwrap() = false;
+    assert_eq!(system.look(Scope::Boot).await.unwrap().media.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
