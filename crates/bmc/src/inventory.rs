@@ -23,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const FIRMWARE_TO_WALK: usize = 72;
 /// A baseboard's parts are read one by one only up to here: eight GPUs and what drives them.
 const BASEBOARD_TO_WALK: usize = 16;
+const BOOT_OPTIONS_TO_WALK: usize = 16;
 
 impl RedfishSystem {
     pub(crate) async fn take_inventory(&self, system: &Resource) -> Result<Hardware, Error> {
@@ -202,11 +203,25 @@ impl RedfishSystem {
         let mut nics: Vec<Nic> = interfaces.iter().filter_map(read::nic).collect();
         // XCC may list the way to itself and nothing else.
         if nics.iter().all(|nic| read::leads_to_the_bmc(&nic.id)) {
-            nics.extend(self.nics_of_adapters(enclosure).await?);
+            let mut found = self.nics_of_adapters(enclosure).await?;
+            if found.is_empty() {
+                found = self.leniently("boot options", self.nics_of_boot_options(system).await)?;
+            }
+            nics.extend(found);
             read::drop_same_macs(&mut nics);
         }
         nics.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(nics)
+    }
+
+    /// Where nothing else names them: what the firmware would boot from the network names their addresses.
+    async fn nics_of_boot_options(&self, system: View<'_>) -> Result<Vec<Nic>, Error> {
+        let Some(uri) = system.link("/Boot/BootOptions") else { return Ok(Vec::new()) };
+        let members = self.client.list(&uri, Care::Optional).await?;
+        if members.bodies().next().is_none() && members.len() > BOOT_OPTIONS_TO_WALK {
+            return Ok(Vec::new());
+        }
+        Ok(self.client.bodies(members).await?.iter().filter_map(read::nic_of_boot_option).collect())
     }
 
     async fn firmware(&self) -> Result<Vec<Firmware>, Error> {

@@ -221,6 +221,15 @@ pub(super) fn nics_of_function(adapter: &str, function: &Resource) -> Vec<Nic> {
     .collect()
 }
 
+/// The address stands inside a device path: `PciRoot(0x0)/…/MAC(B83FD2909582,0x1)/IPv4(0.0.0.0)`.
+pub(super) fn nic_of_boot_option(option: &Resource) -> Option<Nic> {
+    let path = option.view().text("/UefiDevicePath")?;
+    let (_, rest) = path.split_once("MAC(")?;
+    let address = rest.split([',', ')']).next().and_then(mac)?;
+    let name = option.view().text("/DisplayName").or_else(|| option.view().text("/Name"));
+    Some(Nic { id: option.id(), name, mac: Some(address), ..Nic::default() })
+}
+
 /// Lower case with colons; `None` for what is no address, or all zeros.
 fn mac(text: &str) -> Option<String> {
     let digits: String =

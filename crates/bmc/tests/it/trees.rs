@@ -406,6 +406,25 @@ async fn a_system_that_is_named_by_its_path_has_its_gpus_too() {
     assert_eq!(hardware.accelerators.len(), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn addresses_that_only_the_boot_options_know_are_taken_from_there() {
+    let mut tree = plain(json!({"Boot": {"BootOptions": link("/redfish/v1/Systems/0/BootOptions")}}));
+    let path = |mac: &str| json!({"DisplayName": "UEFI PXEv4", "UefiDevicePath": format!("PciRoot(0x0)/MAC({mac},0x1)/IPv4(0.0.0.0)")});
+    tree.collection(
+        "/redfish/v1/Systems/0/BootOptions",
+        [
+            ("Boot0001".to_owned(), json!({"DisplayName": "ubuntu", "UefiDevicePath": "HD(1,GPT)/shimx64.efi"})),
+            ("Boot0002".to_owned(), path("B83FD2909582")),
+            ("Boot0003".to_owned(), path("B83FD2909582")),
+            ("Boot0004".to_owned(), path("")),
+        ],
+    );
+    tree.collection("/redfish/v1/Chassis", []);
+    let (hardware, _) = tree.inventory().await;
+    assert_eq!(macs(&hardware), ["b8:3f:d2:90:95:82"]);
+    assert_eq!(hardware.nics[0].id, "Boot0002");
+}
+
 /// DGX H100: AMI firmware whose expanded members are fragments.
 fn dgx() -> Grown {
     let mut tree =
