@@ -16,7 +16,7 @@ use futures::FutureExt as _;
 use jiff::SignedDuration;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::Action;
-use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio_util::task::TaskTracker;
@@ -61,10 +61,10 @@ pub struct HostLoop<D: HostDialect> {
     pub(crate) brake: Arc<Brake>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
-    pub(crate) recorder: Recorder,
+    pub(crate) reporter: Reporter,
     pub(crate) tasks: TaskTracker,
     /// Objects as we last wrote them, until the watch has caught up.
-    pub(crate) written: Mutex<HashMap<HostKey, D::Host>>,
+    pub(crate) written: Mutex<HashMap<HostKey, Arc<D::Host>>>,
 }
 
 /// A host as one reconcile sees it.
@@ -317,7 +317,7 @@ impl<D: HostDialect> HostLoop<D> {
         match written {
             Ok(mut host) => {
                 host.meta_mut().managed_fields = None;
-                self.written().insert(key.clone(), host.clone());
+                self.written().insert(key.clone(), Arc::new(host.clone()));
                 Ok(host)
             }
             Err(kube::Error::Api(status)) if status.code == 409 => Err(Error::Conflict(key.clone())),
@@ -337,8 +337,8 @@ impl<D: HostDialect> HostLoop<D> {
         let key = HostKey::of(seen.as_ref());
         let mut written = self.written();
         let Some(ours) = written.get(&key) else { return seen };
-        if version(ours) > version(seen.as_ref()) {
-            return Arc::new(ours.clone());
+        if version(ours.as_ref()) > version(seen.as_ref()) {
+            return ours.clone();
         }
         written.remove(&key);
         seen
@@ -389,7 +389,8 @@ impl<D: HostDialect> HostLoop<D> {
                 action: reason,
                 secondary: None,
             };
-            let recorder = self.recorder.clone();
+            // A recorder remembers what it sent, to count repetitions. The engine tells nothing twice, so none is kept.
+            let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
             self.tasks.spawn(async move {
                 recorder
                     .publish(&event, &reference)
@@ -403,7 +404,7 @@ impl<D: HostDialect> HostLoop<D> {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
 
-    fn written(&self) -> MutexGuard<'_, HashMap<HostKey, D::Host>> {
+    fn written(&self) -> MutexGuard<'_, HashMap<HostKey, Arc<D::Host>>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

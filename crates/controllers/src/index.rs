@@ -1,6 +1,6 @@
 //! Who names which server and which Secret: kept up to date from the watch, so that no reconcile searches the fleet.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engine::host::Milestone;
@@ -16,8 +16,8 @@ pub struct Index(Mutex<Entries>);
 #[derive(Debug, Default)]
 struct Entries {
     hosts: HashMap<HostKey, Entry>,
-    /// Who names a server, in the order of their rights to it.
-    servers: HashMap<String, BTreeSet<(Rank, HostKey)>>,
+    /// Who names a server. Nearly always one, so a short list and no tree: there is one for each server.
+    servers: HashMap<String, Vec<(Rank, HostKey)>>,
     /// Who depends on a Secret of that namespace and name.
     secrets: HashMap<(String, String), HashSet<HostKey>>,
     /// Hosts not seen yet in a list that is under way.
@@ -114,7 +114,7 @@ impl Index {
     pub fn rival(&self, key: &HostKey) -> Option<HostKey> {
         let entries = self.entries();
         let entry = entries.hosts.get(key)?;
-        let firsts = entry.servers().filter_map(|server| entries.servers.get(server)?.first());
+        let firsts = entry.servers().filter_map(|server| entries.servers.get(server)?.iter().min());
         firsts.map(|(_, first)| first).find(|first| *first != key).cloned()
     }
 
@@ -137,7 +137,11 @@ impl Entries {
         }
         self.remove(&key);
         for server in entry.servers() {
-            self.servers.entry(server.clone()).or_default().insert((entry.rank, key.clone()));
+            let claimant = (entry.rank, key.clone());
+            let claimants = self.servers.entry(server.clone()).or_insert_with(|| Vec::with_capacity(1));
+            if !claimants.contains(&claimant) {
+                claimants.push(claimant);
+            }
         }
         for secret in &entry.secrets {
             self.secrets.entry((key.namespace.clone(), secret.clone())).or_default().insert(key.clone());
@@ -149,7 +153,7 @@ impl Entries {
         let Some(entry) = self.hosts.remove(key) else { return };
         for server in entry.servers() {
             if let Some(claimants) = self.servers.get_mut(server) {
-                claimants.remove(&(entry.rank, key.clone()));
+                claimants.retain(|(_, claimant)| claimant != key);
                 if claimants.is_empty() {
                     self.servers.remove(server);
                 }

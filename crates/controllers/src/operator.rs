@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::controller::{self, Controller};
-use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::events::Reporter;
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event, watcher};
@@ -34,7 +34,7 @@ use crate::probes::{self, ProbeError, Readiness};
 use crate::vault::Vault;
 
 /// How many hosts are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
-const RECONCILES_AT_ONCE: u16 = 32;
+const RECONCILES_AT_ONCE: u16 = 12;
 
 /// How an operator runs.
 #[derive(Debug, Clone)]
@@ -151,7 +151,7 @@ impl Operator {
             brake,
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
-            recorder: Recorder::new(self.client.clone(), reporter),
+            reporter,
             tasks: TaskTracker::new(),
             written: std::sync::Mutex::default(),
         });

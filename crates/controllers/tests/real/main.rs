@@ -50,7 +50,10 @@ async fn sushy_over_tls_is_registered_powered_and_fed_with_an_iso() {
     let host = world.host("server-01").await;
     let hardware = host.status.clone().unwrap().hardware_details.unwrap();
     assert_eq!(hardware.uuid.as_deref(), Some(system.uuid.as_str()));
-    assert_eq!(hardware.nics.iter().filter_map(|nic| nic.mac_address.as_deref()).collect::<Vec<_>>(), [system.mac.as_str()]);
+    assert_eq!(
+        hardware.nics.iter().filter_map(|nic| nic.mac_address.as_deref()).collect::<Vec<_>>(),
+        [system.mac.as_str()]
+    );
     assert_eq!(power_of(&host), Some("Off"));
 
     world.patch_spec("server-01", json!({ "online": true })).await;
@@ -64,7 +67,8 @@ async fn sushy_over_tls_is_registered_powered_and_fed_with_an_iso() {
     assert!(depot.fetched().iter().any(|path| path.contains("os.iso")), "the emulator fetches what is inserted");
 
     world.patch_spec("server-01", json!({ "consumerRef": null, "bootIsoSource": null })).await;
-    let host = world.wait_within(PATIENCE, "server-01", "state Available", |host| world::state_of(host) == "Available").await;
+    let host =
+        world.wait_within(PATIENCE, "server-01", "state Available", |host| world::state_of(host) == "Available").await;
     assert_eq!(power_of(&host), Some("Off"));
     world.delete_host("server-01").await;
     world.stop_operator().await;
