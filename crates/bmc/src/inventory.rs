@@ -155,6 +155,7 @@ impl RedfishSystem {
         let lacks_memory = hardware.memory_modules.is_empty()
             && system.float("/MemorySummary/TotalSystemMemoryGiB").unwrap_or_default() <= 0.0;
         let lacks_processors = hardware.processors.is_empty();
+        let lacks_accelerators = hardware.accelerators.is_empty();
         for uri in baseboards.iter().take(2) {
             let baseboard = match self.client.get(uri, Care::Attempt).await {
                 Ok(baseboard) => baseboard,
@@ -164,7 +165,9 @@ impl RedfishSystem {
                 }
             };
             let (cpus, gpus) = read::sorted_processors(&self.parts_of_baseboard(baseboard.view(), "Processors").await);
-            hardware.accelerators.extend(gpus);
+            if lacks_accelerators {
+                hardware.accelerators.extend(gpus);
+            }
             if lacks_processors {
                 hardware.processors.extend(cpus);
             }

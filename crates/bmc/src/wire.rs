@@ -19,7 +19,7 @@ use crate::credentials::Credentials;
 use crate::error::{Error, Refusal};
 use crate::error_body::Problem;
 use crate::observer::Observer;
-use crate::resource::{Resource, View};
+use crate::resource::{Resource, View, path_of};
 use crate::retry::Dice;
 use crate::transport::{Transport, TransportError};
 
@@ -239,6 +239,13 @@ impl Wire {
         (there.origin() == self.origin).then(|| path.to_owned())
     }
 
+    /// A BMC that only adds a slash may name itself otherwise than we do.
+    fn own_slash(&self, location: &str, asked: &str) -> Option<String> {
+        let scheme = self.origin.split(':').next()?;
+        let path = path_of(location).filter(|_| location.starts_with(&format!("{scheme}://")))?;
+        (path != asked && path.trim_end_matches('/') == asked.trim_end_matches('/')).then_some(path)
+    }
+
     pub(crate) fn explain(&self, error: WireError) -> Error {
         let url = self.origin.clone();
         match error {
@@ -268,7 +275,7 @@ impl Wire {
         let mut hops = 0;
         while is_redirect(&ask.method, answer.status) {
             let Some(location) = answer.header(LOCATION) else { break };
-            let Some(path) = self.own_path(location) else {
+            let Some(path) = self.own_path(location).or_else(|| self.own_slash(location, &answer.path)) else {
                 let there = location
                     .parse::<Uri>()
                     .ok()

@@ -220,3 +220,16 @@ async fn an_override_that_waits_elsewhere_is_not_gone_because_that_cannot_be_rea
     );
     assert_eq!(script.system().look(Scope::Boot).await.unwrap_err().kind(), engine::failure::Kind::Busy);
 }
+
+#[tokio::test(start_paused = true)]
+async fn ilo_adds_a_slash_and_calls_itself_by_its_own_name() {
+    let with_slash = |host: &'static str| {
+        Script::new(move |asked| {
+            let is_bare = asked.method == "GET" && asked.path != "/redfish/v1/" && !asked.path.ends_with('/');
+            is_bare.then(|| Reply::status(308).header("location", format!("{host}{}/", asked.path)))
+        })
+    };
+    with_slash("https://ilo-cz1234.lan").system().look(Scope::Inventory).await.unwrap();
+    let error = with_slash("http://ilo-cz1234.lan").system().look(Scope::Power).await.unwrap_err();
+    assert_eq!(error.kind(), engine::failure::Kind::NotRedfish, "{error}");
+}
