@@ -33,12 +33,36 @@ impl Credentials {
         Some(value)
     }
 
-    /// A BMC may quote what it was sent: takes the password out of its sentence.
-    pub(crate) fn redact(&self, text: String) -> String {
-        let password = self.password.expose_secret();
+    /// A BMC may quote what it was sent: takes it out of its sentence.
+    pub(crate) fn redact(&self, mut text: String) -> String {
+        let (username, password) = (self.username.expose_secret(), self.password.expose_secret());
+        let pair = STANDARD.encode(format!("{username}:{password}"));
         // A very short password would cut words apart and tell more than it hides.
-        if password.len() >= 4 && text.contains(password) { text.replace(password, "[password]") } else { text }
+        for secret in [pair.as_str(), password] {
+            if secret.len() >= 4 && text.contains(secret) {
+                text = text.replace(secret, "[password]");
+            }
+        }
+        without_word(text, username)
     }
+}
+
+/// The name only as a word of its own: "admin" must not leave a hole in "administrator".
+fn without_word(text: String, word: &str) -> String {
+    if word.is_empty() || !text.contains(word) {
+        return text;
+    }
+    let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once(word) {
+        shown.push_str(before);
+        let is_whole = !is_part(shown.chars().next_back()) && !is_part(after.chars().next());
+        shown.push_str(if is_whole { "[user]" } else { word });
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
 }
 
 impl fmt::Debug for Credentials {
@@ -57,5 +81,12 @@ mod tests {
         assert_eq!(format!("{credentials:?}"), "Credentials([hidden])");
         assert_eq!(format!("{:?}", credentials.basic().unwrap()), "Sensitive");
         assert_eq!(credentials.redact("the value calvin-2 is bad".into()), "the value [password] is bad");
+        assert_eq!(
+            credentials.redact("user 'root': no ServiceRoot, rooted".into()),
+            "user '[user]': no ServiceRoot, rooted"
+        );
+        let basic = STANDARD.encode("root:calvin-2");
+        assert_eq!(credentials.redact(format!("Basic {basic} is bad")), "Basic [password] is bad");
+        assert_eq!(Credentials::new("", "").redact("as it was".into()), "as it was");
     }
 }
