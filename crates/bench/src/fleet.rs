@@ -39,7 +39,8 @@ pub(crate) async fn print(hosts: u32, rest: u64, binary: &Path) -> Result<()> {
     let account = cluster.service_account(&namespace, "beskar7", ROLES).await;
     let fleet = Fleet::new(&FleetSpec { count: hosts, timing: Timing::INSTANT, ..FleetSpec::default() });
     let serving = fleet.serve(ServeSpec::default()).await?;
-    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: bmc}\nstringData: {username: admin, password: password}\n";
+    let secret =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: bmc}\nstringData: {username: admin, password: password}\n";
     cluster.apply_yaml_in(&namespace, secret).await;
     let mut operator = start_operator(binary, &account, &namespace)?;
     let pid = operator.id().context("the operator ended at once")?;
@@ -54,7 +55,12 @@ pub(crate) async fn print(hosts: u32, rest: u64, binary: &Path) -> Result<()> {
     let writes = cluster.writes(account.user(), &["events", "leases"]).await.len();
     let requests: u64 = fleet.bmcs().iter().map(|bmc| bmc.counters().total()).sum();
     let each = |total: f64| total / f64::from(hosts);
-    println!("  apply to Available     {:>8.1} hosts/s   ({:.1} s; applying alone took {:.1} s)", f64::from(hosts) / took.as_secs_f64(), took.as_secs_f64(), applied.as_secs_f64());
+    println!(
+        "  apply to Available     {:>8.1} hosts/s   ({:.1} s; applying alone took {:.1} s)",
+        f64::from(hosts) / took.as_secs_f64(),
+        took.as_secs_f64(),
+        applied.as_secs_f64()
+    );
     println!("  API writes             {:>8.2} per host", each(float(writes as u64)));
     println!("  BMC requests           {:>8.2} per host", each(float(requests)));
     println!("  operator CPU           {:>8.2} ms per host", each(cpu.as_secs_f64() * 1000.0));
@@ -66,7 +72,14 @@ pub(crate) async fn print(hosts: u32, rest: u64, binary: &Path) -> Result<()> {
     Ok(())
 }
 
-async fn rest_and_print(rest: u64, hosts: u32, cluster: &Cluster, account: &Account, fleet: &Fleet, pid: u32) -> Result<()> {
+async fn rest_and_print(
+    rest: u64,
+    hosts: u32,
+    cluster: &Cluster,
+    account: &Account,
+    fleet: &Fleet,
+    pid: u32,
+) -> Result<()> {
     if rest == 0 {
         return Ok(());
     }
@@ -81,13 +94,26 @@ async fn rest_and_print(rest: u64, hosts: u32, cluster: &Cluster, account: &Acco
     println!("at rest, for {rest} s");
     println!("  API writes             {writes:>8} in all");
     println!("  BMC requests           {:>8.2} per host and minute", per_minute(float(requests)));
-    println!("  operator CPU           {:>8.2} ms per host and minute", per_minute((cpu_after - cpu).as_secs_f64() * 1000.0));
-    println!("  operator memory        {:>8.1} MB at most, {:.1} MB now", float(peak) / 1024.0, float(status(pid, "VmRSS:")?) / 1024.0);
+    println!(
+        "  operator CPU           {:>8.2} ms per host and minute",
+        per_minute(cpu_after.saturating_sub(cpu).as_secs_f64() * 1000.0)
+    );
+    println!(
+        "  operator memory        {:>8.1} MB at most, {:.1} MB now",
+        float(peak) / 1024.0,
+        float(status(pid, "VmRSS:")?) / 1024.0
+    );
     Ok(())
 }
 
 fn start_operator(binary: &Path, account: &Account, namespace: &str) -> Result<Child> {
-    let arguments = ["run", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-level=warn"];
+    let arguments = [
+        "run",
+        "--leader-elect=false",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+        "--log-level=warn",
+    ];
     let command = Command::new(binary)
         .args(arguments)
         .args(["--namespace", namespace, "--kubeconfig"])
@@ -145,7 +171,8 @@ fn usage(pid: u32) -> Result<(Duration, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // Fields 14 and 15 in ticks, of which Linux has 100 a second; the name before them may contain blanks.
     let fields: Vec<_> = stat.rsplit_once(')').context("no such process")?.1.split_whitespace().collect();
-    let ticks: u64 = fields.get(11..13).context("odd /proc/PID/stat")?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 =
+        fields.get(11..13).context("odd /proc/PID/stat")?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok((Duration::from_millis(ticks * 10), status(pid, "VmHWM:")?))
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result};
-use bmc::{Address, Bmc as _, Client, Credentials, Endpoint, InProcess, Observer, Options, RedfishSystem, SystemChoice};
+use bmc::{
+    Address, Bmc as _, Client, Credentials, Endpoint, InProcess, Observer, Options, RedfishSystem, SystemChoice,
+};
 use engine::server::{BootOverride, Scope};
 use sim::{BmcSpec, Personality, Timing, Tree};
 
@@ -59,7 +61,11 @@ fn bmcs(captures: Option<&Path>) -> Result<Vec<(String, sim::Bmc)>> {
 
 async fn count(bmc: sim::Bmc) -> Result<(u32, String, u32)> {
     let requests = Arc::new(Count::default());
-    let endpoint = Endpoint { address: Address::parse("https://bmc")?, credentials: Credentials::new("admin", "password"), family: None };
+    let endpoint = Endpoint {
+        address: Address::parse("https://bmc")?,
+        credentials: Credentials::new("admin", "password"),
+        family: None,
+    };
     let options = Options { observer: requests.clone(), ..Options::default() };
     let client = Client::new(endpoint, Arc::new(InProcess::new(bmc)), options);
     let server = RedfishSystem::new(client.clone(), SystemChoice::Only);

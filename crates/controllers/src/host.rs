@@ -126,7 +126,11 @@ impl<D: HostDialect> HostLoop<D> {
         let connection = D::connection(host, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
         let (inputs, target) = match &connection {
             Ok(connection) => (vault::inputs(connection, &self.vault, &key.namespace), connection.target()),
-            Err(failure) => (vault::digest(&failure.message), "none".to_owned()),
+            // An address that makes no sense is no other server's.
+            Err(failure) => {
+                let known = remembered.record.as_ref().and_then(|record| record.target.clone());
+                (vault::digest(&failure.message), known.unwrap_or_else(|| "none".to_owned()))
+            }
         };
         Case { host, key, goal, remembered, connection, inputs, target }
     }

@@ -476,7 +476,7 @@ impl<'a> Scene<'a> {
 pub(super) const FLEET_BRAKE: &str = "FleetBrake";
 
 /// What is said of a host that came to us in use.
-pub(super) const ADOPTED: &str = "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, remove the claim and set it again, or annotate the host with beskar7.io/provision=true.";
+pub(super) const ADOPTED: &str = "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, annotate the host with beskar7.io/provision=true.";
 
 /// The anchor of a host in use of which we know nothing.
 fn adopted_anchor(goal: &Goal) -> Option<Anchor> {
