@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bmc::{
@@ -15,7 +16,7 @@ use sim::{BmcSpec, Personality, Timing, Tree};
 struct Count(AtomicU32);
 
 impl Observer for Count {
-    fn request(&self, _: &http::Method, _: &'static str, _: Option<u16>) {
+    fn request(&self, _: &http::Method, _: &'static str, _: Option<u16>, _: Duration) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

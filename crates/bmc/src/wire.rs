@@ -12,6 +12,7 @@ use http::header::{
 use http::{HeaderMap, Method, Uri};
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::address::Address;
 use crate::breaker::{Admission, Breaker};
@@ -307,12 +308,14 @@ impl Wire {
 
     async fn send_now(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
         let request = self.request(ask)?;
+        let started = Instant::now();
         let sent = tokio::time::timeout(REQUEST_TIMEOUT, self.transport.send(request)).await;
+        let took = started.elapsed();
         let outcome = sent.unwrap_or(Err(TransportError::TimedOut(REQUEST_TIMEOUT.as_secs())));
         match outcome {
             Ok(response) => {
                 let status = response.status().as_u16();
-                self.observer.request(&ask.method, outcome_of_status(status), Some(status));
+                self.observer.request(&ask.method, outcome_of_status(status), Some(status), took);
                 let (parts, body) = response.into_parts();
                 let body = if is_gzip(&parts.headers) { unpacked(body) } else { body };
                 let answer = Answer { path: ask.path.to_owned(), status, headers: parts.headers, body };
@@ -328,7 +331,7 @@ impl Wire {
                 Ok(answer)
             }
             Err(error) => {
-                self.observer.request(&ask.method, outcome_of_error(&error), None);
+                self.observer.request(&ask.method, outcome_of_error(&error), None, took);
                 let told = self.explain(WireError::Transport(error.clone()));
                 tracing::debug!(method = %ask.method, path = ask.path, %error, "no answer from {}", self.origin);
                 self.note_trouble(told.kind(), told.to_string());

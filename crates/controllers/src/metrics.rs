@@ -76,13 +76,9 @@ impl Metrics {
         self.0.phases.get_or_create(&PhaseLabels { dialect, phase }).observe(after.as_secs_f64());
     }
 
-    /// A request was sent to a BMC; `outcome` is a word of a small fixed set.
-    pub fn bmc_request(&self, method: &Method, outcome: &'static str) {
+    /// A request was sent to a BMC and took this long; `outcome` is a word of a small fixed set.
+    pub fn bmc_request(&self, method: &Method, outcome: &'static str, took: Duration) {
         self.0.bmc_requests.get_or_create(&RequestLabels { verb: verb(method), outcome }).inc();
-    }
-
-    /// A request to a BMC took this long.
-    pub fn bmc_request_took(&self, method: &Method, took: Duration) {
         self.0.bmc_request_time.get_or_create(&VerbLabels { verb: verb(method) }).observe(took.as_secs_f64());
     }
 
@@ -136,8 +132,8 @@ impl Metrics {
 }
 
 impl bmc::Observer for Metrics {
-    fn request(&self, method: &Method, outcome: &'static str, _: Option<u16>) {
-        self.bmc_request(method, outcome);
+    fn request(&self, method: &Method, outcome: &'static str, _: Option<u16>, took: Duration) {
+        self.bmc_request(method, outcome, took);
     }
 }
 

@@ -283,7 +283,7 @@ async fn the_observer_hears_of_every_request() {
     #[derive(Default)]
     struct Ears(std::sync::Mutex<Vec<String>>);
     impl bmc::Observer for Ears {
-        fn request(&self, method: &http::Method, outcome: &'static str, status: Option<u16>) {
+        fn request(&self, method: &http::Method, outcome: &'static str, status: Option<u16>, _: Duration) {
             self.0.lock().unwrap().push(format!("{method} {outcome} {}", status.unwrap_or(0)));
         }
     }

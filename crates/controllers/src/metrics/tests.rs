@@ -42,11 +42,11 @@ fn something_of_everything() -> Metrics {
 
     metrics.left_phase("beskar7", "Inspecting", Duration::from_secs(12));
     metrics.left_phase("beskar7", "Provisioned", Duration::from_hours(100));
-    metrics.bmc_request(&Method::GET, "ok");
-    bmc::Observer::request(&metrics, &Method::GET, "ok", Some(200));
-    bmc::Observer::request(&metrics, &Method::POST, "busy", Some(503));
-    metrics.bmc_request(&Method::from_bytes(b"GRAB").unwrap(), "refused");
-    metrics.bmc_request_took(&Method::GET, Duration::from_millis(40));
+    let took = Duration::from_millis(40);
+    metrics.bmc_request(&Method::GET, "ok", took);
+    bmc::Observer::request(&metrics, &Method::GET, "ok", Some(200), took);
+    bmc::Observer::request(&metrics, &Method::POST, "busy", Some(503), took);
+    metrics.bmc_request(&Method::from_bytes(b"GRAB").unwrap(), "refused", took);
     metrics.reconcile("beskar7", true, Duration::from_micros(700));
     metrics.reconcile("beskar7", false, Duration::from_millis(3));
     metrics.act("PowerOff", true);
