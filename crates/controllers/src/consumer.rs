@@ -1,17 +1,20 @@
-//! Whether the consumer of a host still lives.
+//! Whether the consumer of a host still lives, and whether its cluster is paused.
 
 use api::beskar7::names::CLAIM_ID;
+use api::capi::{CLUSTER_NAME_LABEL, PAUSED_ANNOTATION};
 use engine::host::{Claim, Consumer, Whereabouts};
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::discovery::{self, Scope};
 use kube::{Api, Client, ResourceExt};
 
 use crate::vault::digest;
 
+/// Cluster API's group, and what the groups of its providers end with.
+const CLUSTER_API: &str = "cluster.x-k8s.io";
+
 /// The id of a claim whose maker gave it none: the words of its reference.
 pub fn id_by_words(consumer: &Consumer) -> String {
-    let group = consumer.api_version.split_once('/').map_or("", |(group, _)| group);
-    digest(&format!("{group} {} {} {}", consumer.kind, consumer.namespace, consumer.name))
+    digest(&format!("{} {} {} {}", group_of(consumer), consumer.kind, consumer.namespace, consumer.name))
 }
 
 /// Looks up who claimed. Whatever is not certain is [`Whereabouts::Unknown`]: nobody's server is released on a guess.
@@ -21,27 +24,76 @@ pub async fn whereabouts(client: &Client, claim: &Claim, host_namespace: &str) -
         // A claim made by hand that refers to nothing: there is nobody to ask.
         return Whereabouts::Gone;
     }
-    let group = consumer.api_version.split_once('/').map_or("", |(group, _)| group);
-    let kind = match find_kind(client, group, &consumer.kind).await {
-        Ok(Some(kind)) => kind,
-        Ok(None) => return Whereabouts::Gone,
-        Err(error) => return Whereabouts::Unknown(format!("its kind cannot be looked up: {error}")),
-    };
-    let namespace = if consumer.namespace.is_empty() { host_namespace } else { &consumer.namespace };
-    let api: Api<DynamicObject> = match kind.1.scope {
-        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &kind.0),
-        Scope::Cluster => Api::all_with(client.clone(), &kind.0),
-    };
-    match api.get_metadata_opt(&consumer.name).await {
+    match find(client, consumer, host_namespace).await {
         Ok(Some(object)) if is_namesake(&object, claim) => Whereabouts::Gone,
         Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Whereabouts::Leaving,
         Ok(Some(_)) => Whereabouts::Alive,
         Ok(None) => Whereabouts::Gone,
-        Err(kube::Error::Api(status)) if status.code == 403 => {
-            Whereabouts::Unknown(format!("the operator may not get {}.{}; grant it", kind.0.plural, kind.0.group))
-        }
-        Err(error) => Whereabouts::Unknown(error.to_string()),
+        Err(why) => Whereabouts::Unknown(why),
     }
+}
+
+/// Why nothing may be done for a claim now: its machine or the cluster of its machine is paused, or that cannot be told.
+/// Only Cluster API's own are asked; a claim by anybody else has no cluster.
+pub async fn pause(client: &Client, claim: &Claim, host_namespace: &str) -> Option<String> {
+    let consumer = &claim.consumer;
+    if !group_of(consumer).ends_with(CLUSTER_API) {
+        return None;
+    }
+    let unclear = |what: &str, why: String| Some(format!("Whether {what} is paused cannot be told: {why}."));
+    let machine = match find(client, consumer, host_namespace).await {
+        Ok(machine) => machine?,
+        Err(why) => return unclear(&consumer.to_string(), why),
+    };
+    if machine.annotations().contains_key(PAUSED_ANNOTATION) {
+        return Some(format!("{consumer} is paused by its {PAUSED_ANNOTATION} annotation."));
+    }
+    let namespace = machine.namespace().unwrap_or_default();
+    let name = machine.labels().get(CLUSTER_NAME_LABEL)?;
+    let cluster = match find_kind(client, CLUSTER_API, "Cluster").await {
+        Ok(Some((kind, _))) => {
+            Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &kind).get_opt(name).await
+        }
+        Ok(None) => return unclear(&format!("Cluster {namespace}/{name}"), "Cluster API is not installed".to_owned()),
+        Err(error) => Err(error),
+    };
+    match cluster {
+        // Nobody can pause a cluster that is gone.
+        Ok(None) => None,
+        Ok(Some(cluster)) => {
+            let paused = cluster.data.pointer("/spec/paused").and_then(serde_json::Value::as_bool) == Some(true)
+                || cluster.annotations().contains_key(PAUSED_ANNOTATION);
+            paused.then(|| format!("Cluster {namespace}/{name} is paused."))
+        }
+        Err(error) => unclear(&format!("Cluster {namespace}/{name}"), error.to_string()),
+    }
+}
+
+fn group_of(consumer: &Consumer) -> &str {
+    consumer.api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// The consumer's metadata; `None` if it does not exist, for certain.
+async fn find(
+    client: &Client,
+    consumer: &Consumer,
+    host_namespace: &str,
+) -> Result<Option<PartialObjectMeta<DynamicObject>>, String> {
+    let kind = find_kind(client, group_of(consumer), &consumer.kind).await;
+    let Some((kind, capabilities)) = kind.map_err(|error| format!("its kind cannot be looked up: {error}"))? else {
+        return Ok(None);
+    };
+    let namespace = if consumer.namespace.is_empty() { host_namespace } else { &consumer.namespace };
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &kind),
+        Scope::Cluster => Api::all_with(client.clone(), &kind),
+    };
+    api.get_metadata_opt(&consumer.name).await.map_err(|error| match error {
+        kube::Error::Api(status) if status.code == 403 => {
+            format!("the operator may not get {}.{}; grant it", kind.plural, kind.group)
+        }
+        error => error.to_string(),
+    })
 }
 
 /// Whether an object claims under another id than the claimer that we know, and so only bears its name.

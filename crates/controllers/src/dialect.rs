@@ -50,7 +50,7 @@ pub trait HostDialect: Send + Sync + 'static {
     fn status(view: &View<'_, Self::Host>) -> Option<serde_json::Value>;
 
     /// The status of a host that is left alone because it is paused, or `None` when it says so already.
-    fn paused_status(host: &Self::Host, now: Timestamp) -> Option<serde_json::Value>;
+    fn paused_status(host: &Self::Host, why: &str, now: Timestamp) -> Option<serde_json::Value>;
 
     /// The dialect's word for the reason of an event; the engine names phases by its own words.
     fn event_reason(reason: &'static str) -> &'static str;

@@ -32,7 +32,15 @@ use crate::metrics::Metrics;
 use crate::vault::{self, Vault};
 
 /// How often one reconcile may step: once, and once more for each question that the step may ask.
-const QUESTIONS: usize = 6;
+const QUESTIONS: usize = 7;
+
+/// How often it is looked whether a paused cluster goes on: clusters are not watched.
+const PAUSE_AGAIN: Duration = Duration::from_secs(10);
+const PAUSED_BY_ANNOTATION: &str =
+    "The host is paused by its cluster.x-k8s.io/paused annotation: it is neither watched nor touched.";
+
+/// Nothing may be done to a host now, for this reason.
+struct Paused(String);
 
 /// Why a reconcile failed. The object is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -113,11 +121,17 @@ impl<D: HostDialect> HostLoop<D> {
         }
         let goal = D::goal(host);
         if is_paused(host) && goal.road != Road::Delete(Farewell::Move) {
-            return self.pause(host, &key).await;
+            self.pause(host, &key, PAUSED_BY_ANNOTATION).await?;
+            return Ok(Action::await_change());
         }
         let case = self.case(host, key, goal);
-        let step = self.step(&case).await;
-        self.carry_out(&case, step).await
+        match self.step(&case).await {
+            Ok(step) => self.carry_out(&case, step).await,
+            Err(Paused(why)) => {
+                self.pause(host, &case.key, &why).await?;
+                Ok(Action::requeue(PAUSE_AGAIN))
+            }
+        }
     }
 
     fn case<'a>(&self, host: &'a D::Host, key: HostKey, goal: Goal) -> Case<'a, D> {
@@ -136,7 +150,7 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// Steps, answering the questions that the step asks on the way.
-    async fn step(&self, case: &Case<'_, D>) -> Step {
+    async fn step(&self, case: &Case<'_, D>) -> Result<Step, Paused> {
         let bmc = self.hands.sight(&case.key);
         if let Some(identity) = bmc.as_ref().and_then(|bmc| identity(bmc, &case.inputs)) {
             self.index.see(&case.key, identity);
@@ -153,7 +167,13 @@ impl<D: HostDialect> HostLoop<D> {
             spread: spread(&case.key),
         };
         let mut next = step(&case.goal, case.remembered.clone(), &sight);
+        let mut may_act = false;
         for _ in 0..QUESTIONS {
+            if !may_act && (next.ask.is_some() || !next.acts.is_empty()) {
+                self.check_pause(&case.key, &next).await?;
+                may_act = true;
+                continue;
+            }
             if next.inquire && sight.consumer == Whereabouts::NotLookedUp {
                 sight.consumer = self.look_up_consumer(&case.key, &next).await;
             } else if let Some(ask) = next.ask.filter(|_| sight.held.is_none()) {
@@ -170,7 +190,16 @@ impl<D: HostDialect> HostLoop<D> {
             }
             next = step(&case.goal, case.remembered.clone(), &sight);
         }
-        next
+        Ok(next)
+    }
+
+    /// A host whose cluster is paused is looked at, but nothing is done to it.
+    async fn check_pause(&self, key: &HostKey, step: &Step) -> Result<(), Paused> {
+        let Some(claim) = &step.record.anchor.claim else { return Ok(()) };
+        match consumer::pause(&self.client, claim, &key.namespace).await {
+            Some(why) => Err(Paused(why)),
+            None => Ok(()),
+        }
     }
 
     async fn look_up_consumer(&self, key: &HostKey, step: &Step) -> Whereabouts {
@@ -329,11 +358,11 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    async fn pause(&self, host: &D::Host, key: &HostKey) -> Result<Action, Error> {
-        if let Some(status) = D::paused_status(host, self.clock.now()) {
-            self.store_status(host, key, status).await?;
+    async fn pause(&self, host: &D::Host, key: &HostKey, why: &str) -> Result<(), Error> {
+        match D::paused_status(host, why, self.clock.now()) {
+            Some(status) => self.store_status(host, key, status).await,
+            None => Ok(()),
         }
-        Ok(Action::await_change())
     }
 
     /// The object as the watch shows it, or as we wrote it if the watch has not caught up.

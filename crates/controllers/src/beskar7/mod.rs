@@ -84,8 +84,8 @@ impl HostDialect for PhysicalHosts {
         changed(view.host, status::project(view))
     }
 
-    fn paused_status(host: &PhysicalHost, now: Timestamp) -> Option<serde_json::Value> {
-        changed(host, status::paused(host, now))
+    fn paused_status(host: &PhysicalHost, why: &str, now: Timestamp) -> Option<serde_json::Value> {
+        changed(host, status::paused(host, why, now))
     }
 
     fn event_reason(reason: &'static str) -> &'static str {

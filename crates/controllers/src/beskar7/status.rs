@@ -55,10 +55,9 @@ fn see(status: &mut PhysicalHostStatus, view: &View<'_, PhysicalHost>) {
 }
 
 /// A paused host keeps its status and says that it is paused.
-pub(super) fn paused(host: &PhysicalHost, now: Timestamp) -> PhysicalHostStatus {
+pub(super) fn paused(host: &PhysicalHost, why: &str, now: Timestamp) -> PhysicalHostStatus {
     let mut status = host.status.clone().unwrap_or_default();
-    let message = "The host is paused by its cluster.x-k8s.io/paused annotation: it is neither watched nor touched.";
-    conditions::put(&mut status.conditions, conditions::holds(types::PAUSED, types::reason::PAUSED, message), now);
+    conditions::put(&mut status.conditions, conditions::holds(types::PAUSED, types::reason::PAUSED, why), now);
     status
 }
 

@@ -196,11 +196,11 @@ fn error_shows_only_on_hosts_that_nobody_claimed() {
 #[test]
 fn pausing_keeps_the_status_and_says_so_once() {
     let host = with_status(&plain(&json!({})), json!({ "state": "Available", "ready": true }));
-    let status = PhysicalHosts::paused_status(&host, now()).unwrap();
+    let status = PhysicalHosts::paused_status(&host, "why", now()).unwrap();
     assert_eq!(status["state"], "Available");
     let host = with_status(&host, status);
     assert_eq!(host.status.as_ref().unwrap().condition("Paused").unwrap().status, "True");
-    assert_eq!(PhysicalHosts::paused_status(&host, now() + SignedDuration::from_hours(1)), None);
+    assert_eq!(PhysicalHosts::paused_status(&host, "why", now() + SignedDuration::from_hours(1)), None);
 }
 
 #[test]

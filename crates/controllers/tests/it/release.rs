@@ -33,6 +33,32 @@ spec:
       schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 ";
 
+/// A stand-in for Cluster API's own.
+const CLUSTERS: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: clusters.cluster.x-k8s.io
+  annotations: {api-approved.kubernetes.io: unapproved}
+spec:
+  group: cluster.x-k8s.io
+  scope: Namespaced
+  names: {kind: Cluster, plural: clusters, singular: cluster}
+  versions:
+    - name: v1beta1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+async fn apply_cluster(world: &World, paused: bool) {
+    let yaml = format!(
+        "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {{name: c}}\nspec: {{paused: {paused}}}\n"
+    );
+    world.cluster.apply_yaml(CLUSTERS).await;
+    world.cluster.apply_yaml_in(&world.namespace, &yaml).await;
+}
+
 fn machine_ref(name: &str) -> Value {
     json!({ "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Beskar7Machine", "name": name })
 }
@@ -275,4 +301,24 @@ async fn an_order_that_changes_after_it_was_carried_out_is_only_told_about_and_a
     world.wait_until(HOST, "the other image", |_| runs(&bmc) == Some(BootSource::Cd(OTHER_ISO.into()))).await;
     let host = world.wait_for_state(HOST, "Provisioned").await;
     assert_eq!((bmc.first().boots, condition(&host, "OrderInEffect").0.as_str()), (2, ""));
+}
+
+#[tokio::test]
+async fn nothing_is_done_for_a_machine_whose_cluster_is_paused() {
+    let (world, bmc) = machines_world("paused-cluster").await;
+    apply_cluster(&world, true).await;
+    let labelled = "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Beskar7Machine\nmetadata: {name: m-0, annotations: {beskar7.io/claim-id: first}, labels: {cluster.x-k8s.io/cluster-name: c}}\n";
+    world.cluster.apply_yaml_in(&world.namespace, labelled).await;
+    world.patch_spec(HOST, json!({ "online": false })).await;
+    let host = world.wait_until(HOST, "to say that it is paused", |host| condition(host, "Paused").0 == "True").await;
+    assert!(sentence(&host, "Paused").contains("Cluster") && sentence(&host, "Paused").contains("/c is paused"));
+    assert_eq!(state_of(&host), "Provisioned");
+    assert_untouched(&bmc);
+
+    apply_cluster(&world, false).await;
+    let off = |host: &PhysicalHost| {
+        host.status.as_ref().is_some_and(|status| status.observed_power_state.as_deref() == Some("Off"))
+    };
+    let host = world.wait_until(HOST, "power Off, as ordered meanwhile", off).await;
+    assert_eq!(condition(&host, "Paused"), Default::default());
 }
