@@ -140,9 +140,10 @@ impl<D: HostDialect> HostLoop<D> {
         let connection = D::connection(host, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
         let (inputs, target) = match &connection {
             Ok(connection) => (vault::inputs(connection, &self.vault, &key.namespace), connection.target()),
-            // An address that makes no sense is no other server's.
+            // An address that makes no sense says nothing about the server of a host in use; a free host has none then.
             Err(failure) => {
-                let known = remembered.record.as_ref().and_then(|record| record.target.clone());
+                let known = remembered.record.as_ref().filter(|record| record.anchor.is_in_use());
+                let known = known.and_then(|record| record.target.clone());
                 (vault::digest(&failure.message), known.unwrap_or_else(|| "none".to_owned()))
             }
         };

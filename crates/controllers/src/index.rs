@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use engine::host::Milestone;
+use engine::host::Anchor;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -71,9 +71,7 @@ impl Index {
         let key = HostKey::of(host);
         let anchor = anchor(host);
         // What cannot be read may well be in use.
-        let is_free = anchor.as_ref().is_ok_and(|anchor| {
-            anchor.as_ref().is_none_or(|anchor| anchor.claim.is_none() && anchor.milestone == Milestone::None)
-        });
+        let is_free = anchor.as_ref().is_ok_and(|anchor| !anchor.as_ref().is_some_and(Anchor::is_in_use));
         let mut entry = Entry {
             rank: Rank { is_free, created: host.creation_timestamp().map_or(Timestamp::MIN, |time| time.0) },
             target: None,

@@ -79,6 +79,11 @@ impl Anchor {
         serde_json::to_string(self).unwrap_or_default()
     }
 
+    /// Whether the server is somebody's, or was and is being cleaned up.
+    pub fn is_in_use(&self) -> bool {
+        self.claim.is_some() || self.milestone != Milestone::None
+    }
+
     /// Forgets the claim and what was done for it. That we switched the server on for its policy is another matter.
     pub(super) fn release(&mut self) {
         self.claim = None;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Deed, Fault, Milestone, Origin, Phase, Road,
+    Deed, Fault, Origin, Phase, Road,
     step::{Answers, Scene},
 };
 use crate::{
@@ -16,7 +16,7 @@ impl Scene<'_> {
     pub(super) fn former_target(&mut self) -> Option<String> {
         let target = self.record.target.clone().filter(|target| *target != self.sight.target)?;
         let anchor = &self.record.anchor;
-        let used = anchor.claim.is_some() || anchor.milestone != Milestone::None;
+        let used = anchor.is_in_use();
         let claimed = self.goal.claim.as_ref().map(|claim| &claim.id);
         let held = anchor.claim.as_ref().is_some_and(|ours| claimed == Some(&ours.id));
         if used && (held || !self.goal.release_anyway || matches!(self.goal.road, Road::Delete(_))) {
@@ -144,8 +144,8 @@ impl Scene<'_> {
         if *known == shown {
             return Ok(());
         }
-        let unclaimed = self.record.anchor.claim.is_none() && self.record.anchor.milestone == Milestone::None;
-        if unclaimed && self.goal.inspect.is_some() && self.goal.inspect != self.record.inspection {
+        if !self.record.anchor.is_in_use() && self.goal.inspect.is_some() && self.goal.inspect != self.record.inspection
+        {
             self.answers = Answers::Replacement;
             self.record.fault.take_if(|fault| fault.failure.kind == Kind::SystemChanged);
             return Ok(());
