@@ -346,9 +346,9 @@ fn per_minute(limit: u32) -> String {
 
 fn at_a_time(limit: usize) -> String {
     match limit {
-        0 => "no deployments are allowed (--max-concurrent-deployments=0)".into(),
-        1 => "1 deployment at a time is allowed (--max-concurrent-deployments)".into(),
-        _ => format!("{limit} deployments at a time are allowed (--max-concurrent-deployments)"),
+        0 => "no deployments are allowed (--max-deployments=0)".into(),
+        1 => "1 deployment at a time is allowed (--max-deployments)".into(),
+        _ => format!("{limit} deployments at a time are allowed (--max-deployments)"),
     }
 }
 

@@ -63,7 +63,7 @@ fn who_waits_is_told_why_and_for_how_long() {
     let answer = core.ask(now, "c", Ask::Deploy);
     assert_eq!(
         message(&answer),
-        "Waiting for the fleet brake: this host is next; 2 deployments at a time are allowed (--max-concurrent-deployments)."
+        "Waiting for the fleet brake: this host is next; 2 deployments at a time are allowed (--max-deployments)."
     );
     assert_eq!(core.load().waits, [14, 1]);
 }

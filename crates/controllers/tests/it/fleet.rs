@@ -103,7 +103,7 @@ async fn only_so_many_are_provisioned_at_the_same_time() {
     wait_for("two to go and two to wait", SOON, async || {
         let hosts = world.hosts().list(&kube::api::ListParams::default()).await.unwrap().items;
         let held: Vec<_> = hosts.iter().filter(|host| waits_for(host, "FleetBrake")).map(waiting).collect();
-        let told = "2 deployments at a time are allowed (--max-concurrent-deployments).";
+        let told = "2 deployments at a time are allowed (--max-deployments).";
         assert!(held.iter().all(|held| held.ends_with(told)), "{held:?}");
         let gone = fleet.iter().filter(|(_, bmc)| !bmc.journal().is_empty()).count();
         assert!(gone <= 2, "{gone} at once");
