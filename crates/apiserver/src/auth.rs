@@ -1,0 +1,1 @@
+//! Who is calling: client certificates and bearer tokens.

@@ -1,0 +1,1 @@
+//! CustomResourceDefinitions: what they must look like, and what becomes of them.

@@ -1,0 +1,1 @@
+//! What is served, told to clients: legacy lists and the aggregated document.

@@ -1,0 +1,1 @@
+//! What happens to objects whose owners are gone.

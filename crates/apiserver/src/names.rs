@@ -1,0 +1,1 @@
+//! Rules for names, labels, annotations and the rest of `metadata`.

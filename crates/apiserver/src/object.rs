@@ -1,0 +1,73 @@
+//! Objects are JSON: accessors for what every Kubernetes object has.
+
+use serde_json::{Map, Value};
+
+/// `metadata`, if the object has it.
+pub fn meta(object: &Value) -> Option<&Map<String, Value>> {
+    object.get("metadata")?.as_object()
+}
+
+/// `metadata`, made if the object has none. An object whose metadata is something else gets a fresh one.
+pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let metadata = &mut object["metadata"];
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    match metadata {
+        Value::Object(map) => map,
+        _ => unreachable!("just made an object"),
+    }
+}
+
+/// A text in `metadata`; empty if it is not there.
+pub fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
+    meta(object).and_then(|meta| meta.get(key)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `metadata.name`.
+pub fn name(object: &Value) -> &str {
+    meta_text(object, "name")
+}
+
+/// `metadata.namespace`.
+pub fn namespace(object: &Value) -> &str {
+    meta_text(object, "namespace")
+}
+
+/// `metadata.uid`.
+pub fn uid(object: &Value) -> &str {
+    meta_text(object, "uid")
+}
+
+/// `metadata.resourceVersion`.
+pub fn resource_version(object: &Value) -> &str {
+    meta_text(object, "resourceVersion")
+}
+
+/// Whether somebody has asked to delete the object.
+pub fn is_deleting(object: &Value) -> bool {
+    !meta_text(object, "deletionTimestamp").is_empty()
+}
+
+/// `metadata.finalizers`.
+pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    meta(object)
+        .and_then(|meta| meta.get("finalizers"))
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+/// `metadata.labels` as pairs.
+pub fn labels(object: &Value) -> impl Iterator<Item = (&str, &str)> {
+    meta(object)
+        .and_then(|meta| meta.get("labels"))
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+}

@@ -1,0 +1,1 @@
+//! What a request asks for: path, query, body and accepted answers.

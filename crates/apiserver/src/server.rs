@@ -1,0 +1,1 @@
+//! The server: everything joined, in process or on a socket.

@@ -1,0 +1,1 @@
+//! The server's own authority and certificates, and the admin's kubeconfig.
