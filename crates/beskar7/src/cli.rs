@@ -5,7 +5,7 @@ use std::future::Future;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
-use crate::{completion, crds, hosts, power, run, sim};
+use crate::{apply, completion, crds, hosts, power, run, show, sim};
 
 const ABOUT: &str = "\
 Turns racks of servers into Kubernetes nodes.
@@ -44,6 +44,12 @@ enum Command {
     /// Show the fleet, trouble first
     #[command(after_help = hosts::EXAMPLES)]
     Hosts(hosts::Args),
+    /// Show everything about one host
+    #[command(after_help = show::EXAMPLES)]
+    Show(show::Args),
+    /// Apply manifests
+    #[command(long_about = apply::ABOUT, after_help = apply::EXAMPLES)]
+    Apply(apply::Args),
     /// Power servers on or off, or restart them
     #[command(long_about = power::ABOUT, after_help = power::EXAMPLES)]
     Power(power::Args),
@@ -65,6 +71,8 @@ impl Cli {
         match self.command {
             Command::Run(args) => run::execute(&args),
             Command::Hosts(args) => block_on(hosts::execute(&args)),
+            Command::Show(args) => block_on(show::execute(&args)),
+            Command::Apply(args) => block_on(apply::execute(&args)),
             Command::Power(args) => block_on(power::execute(&args)),
             Command::Sim(args) => sim::execute(&args),
             Command::Crds => crds::execute(),

@@ -1,6 +1,7 @@
 //! The binary: command line, configuration, wiring.
 
 mod access;
+mod apply;
 mod cli;
 mod completion;
 mod crds;
@@ -11,6 +12,7 @@ mod logs;
 mod output;
 mod power;
 mod run;
+mod show;
 mod shutdown;
 mod sim;
 mod table;

@@ -39,6 +39,11 @@ impl Cell {
         Self { tone, ..Self::from(text) }
     }
 
+    /// Whether nothing stands in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
     fn width(&self) -> usize {
         self.text.chars().count()
     }
@@ -79,6 +84,14 @@ pub(crate) fn render(columns: &[Column], rows: &[Vec<Cell>], paper: Paper) -> St
         text.push('\n');
     }
     text
+}
+
+/// Lays rows out without heads.
+pub(crate) fn rows(rows: &[Vec<Cell>], paper: Paper) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(Cell::width).max().unwrap_or(0);
+    let shown: Vec<(usize, usize)> = (0..columns).map(|at| (at, width(at))).collect();
+    rows.iter().map(|row| write_row(row, &shown, paper) + "\n").collect()
 }
 
 /// Leaves columns out until the last one has room.

@@ -9,7 +9,11 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("beskar7-engine", &[], "the engine decides and is pure: it knows nobody"),
     ("beskar7-api", &[], "the API is the resources' words: it knows nobody"),
-    ("beskar7-apiserver", &[], "the API server and its clients must not share a mistake, nor does it know what it serves"),
+    (
+        "beskar7-apiserver",
+        &[],
+        "the API server and its clients must not share a mistake, nor does it know what it serves",
+    ),
     ("beskar7-bmc", &["beskar7-engine"], "the BMC client fills in what the engine sees, and knows no Kubernetes"),
     ("beskar7-sim", &[], "the simulator must not share a mistake with the client it is tested with"),
     (

@@ -6,12 +6,14 @@
     reason = "all of this is tests, also what they share"
 )]
 
+mod apply;
 mod cli;
 mod hosts;
 mod layers;
 mod power;
 mod program;
 mod run;
+mod show;
 mod sim;
 
 use std::path::{Path, PathBuf};
