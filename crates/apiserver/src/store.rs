@@ -3,10 +3,22 @@
 //! The store knows bytes, not JSON. Every write concerns one key, states what it expects to find there, and gets the
 //! next revision. Its bytes are rendered when that revision is known, because objects carry it.
 
+mod history;
+mod memory;
+#[cfg(test)]
+mod tests;
+mod visible;
+mod watch;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+
+pub use self::history::Limits;
+use self::memory::Memory;
+use self::visible::Visible;
+pub use self::watch::Watch;
 
 /// Counts writes. The store begins at 1; 0 is "none".
 pub type Revision = u64;
@@ -53,6 +65,8 @@ pub struct Event {
     pub value: Bytes,
     /// The bytes before; `None` if the key was not there.
     pub before: Option<Bytes>,
+    /// The revision of the bytes before; 0 if the key was not there.
+    pub before_revision: Revision,
     /// Whether the key is gone now.
     pub deleted: bool,
 }
@@ -98,63 +112,112 @@ pub struct Scan<'a> {
     pub at: Option<Revision>,
 }
 
-/// The store.
+/// The store. Clones are the same store.
 #[derive(Debug, Clone)]
-pub struct Store {}
+pub struct Store {
+    visible: Arc<Visible>,
+    writer: Writer,
+}
+
+#[derive(Debug, Clone)]
+enum Writer {
+    Memory(Arc<Memory>),
+}
 
 impl Store {
-    /// A store that lives as long as the process: for tests.
+    /// A store that lives as long as the process: for tests. Its writes never wait.
     pub fn memory() -> Self {
-        Self {}
+        Self::memory_with(Limits::default())
+    }
+
+    /// A store that lives as long as the process and remembers this much history.
+    pub fn memory_with(limits: Limits) -> Self {
+        let visible = Arc::new(Visible::new(visible::State::empty(), 1, limits));
+        Self { writer: Writer::Memory(Arc::new(Memory::new(visible.clone()))), visible }
     }
 
     /// The newest revision.
     pub fn revision(&self) -> Revision {
-        1
+        self.visible.newest()
+    }
+
+    /// The oldest revision that can still be asked for, by a scan or a watch.
+    pub fn compacted(&self) -> Revision {
+        self.visible.oldest()
+    }
+
+    /// Forgets what led to this revision, so that it is the oldest that can be asked for. Limits do this on their own.
+    pub fn compact(&self, to: Revision) {
+        self.visible.compact(to);
     }
 
     /// What a key holds now.
-    pub fn get(&self, _key: &str) -> Result<Option<Entry>, StoreError> {
-        Ok(None)
+    pub fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.visible.get(key)
     }
 
     /// Visits entries in the order of their keys until told to stop; returns the revision of what was seen.
     pub fn scan(
         &self,
-        _scan: Scan<'_>,
-        _visit: &mut dyn FnMut(&str, Revision, &Bytes) -> ControlFlow<()>,
+        scan: Scan<'_>,
+        visit: &mut dyn FnMut(&str, Revision, &Bytes) -> ControlFlow<()>,
     ) -> Result<Revision, StoreError> {
-        Ok(1)
+        self.visible.scan(scan, visit)
     }
 
     /// Counts entries as [`Store::scan`] would visit them, without reading them.
-    pub fn count(&self, _scan: Scan<'_>) -> Result<u64, StoreError> {
-        Ok(0)
+    pub fn count(&self, scan: Scan<'_>) -> Result<u64, StoreError> {
+        self.visible.count(scan)
     }
 
     /// Writes one key. When this returns `Ok`, the write is durable and visible.
-    pub async fn write(&self, _key: &str, _expect: Expect, _change: Change) -> Result<Revision, StoreError> {
-        Err(StoreError::Full)
+    ///
+    /// The bytes are rendered exactly once, and only if the write is going to be tried with them. Who stops waiting for
+    /// the answer does not stop the write.
+    #[expect(clippy::unused_async, reason = "a disk takes its time")]
+    pub async fn write(&self, key: &str, expect: Expect, change: Change) -> Result<Revision, StoreError> {
+        match &self.writer {
+            Writer::Memory(memory) => memory.write(key, expect, change),
+        }
     }
 
     /// Everything that happens under a prefix after a revision.
-    pub fn watch(&self, _prefix: &str, _after: Revision) -> Result<Watch, StoreError> {
-        Ok(Watch {})
+    pub fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, StoreError> {
+        Watch::begin(self.visible.clone(), prefix, after)
     }
 }
 
-/// Events under a prefix, in order, none left out.
-#[derive(Debug)]
-pub struct Watch {}
-
-impl Watch {
-    /// The next event. A reader that is so slow that the history was compacted under it gets `Compacted`. Cancel safe.
-    pub async fn next(&mut self) -> Result<Arc<Event>, StoreError> {
-        std::future::pending().await
+impl Expect {
+    fn agrees(self, found: Option<Revision>) -> bool {
+        match self {
+            Self::Absent => found.is_none(),
+            Self::Revision(revision) => found == Some(revision),
+        }
     }
+}
 
-    /// Everything up to this revision has been handed out: what a bookmark may say.
-    pub fn revision(&self) -> Revision {
-        1
+impl Change {
+    /// What happens when this is done to a key that holds `found`, or why it cannot.
+    fn happen(self, expect: Expect, key: &str, found: Option<Entry>, revision: Revision) -> Result<Event, StoreError> {
+        let deletes_nothing = matches!(self, Self::Delete(_)) && found.is_none();
+        if deletes_nothing || !expect.agrees(found.as_ref().map(|entry| entry.revision)) {
+            return Err(StoreError::Mismatch(found));
+        }
+        let (deleted, render) = match self {
+            Self::Put(render) => (false, render),
+            Self::Delete(render) => (true, render),
+        };
+        let before_revision = found.as_ref().map_or(0, |entry| entry.revision);
+        let before = found.map(|entry| entry.value);
+        Ok(Event { revision, key: key.to_owned(), value: render(revision), before, before_revision, deleted })
+    }
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Put(_) => "Put",
+            Self::Delete(_) => "Delete",
+        })
     }
 }
