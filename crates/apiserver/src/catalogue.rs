@@ -27,6 +27,11 @@ impl Served {
 }
 
 impl Catalogue {
+    /// A catalogue of these resources.
+    pub fn new(resources: Vec<Arc<Resource>>) -> Self {
+        Self { resources }
+    }
+
     /// The resource behind `/apis/<group>/<version>/<plural>`.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
         self.resources.iter().filter(|resource| resource.plural == plural).find_map(|resource| {

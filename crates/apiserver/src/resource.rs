@@ -77,7 +77,8 @@ pub struct Version {
     pub status: bool,
     /// `/scale`, where it is declared.
     pub scale: Option<Scale>,
-    /// JSON paths that field selectors may use, beside `metadata.name` and `metadata.namespace`.
+    /// What field selectors may use, beside `metadata.name` and `metadata.namespace`: JSON paths as in CRDs
+    /// (`.spec.color` is the label `spec.color`), or `label=.json.path` where the two differ.
     pub selectable: Vec<String>,
     /// How an object of this version becomes the stored one and back; `None` only exchanges `apiVersion`.
     pub convert: Option<Convert>,
@@ -140,6 +141,23 @@ pub struct Hooks {
     pub valid_name: fn(name: &str) -> Result<(), String>,
     /// Remarks for the writer, sent as `Warning:` headers.
     pub warnings: fn(new: &Value) -> Vec<String>,
+    /// When deletion has been asked for and the object stays for now: a namespace becomes `Terminating`.
+    pub deleting: fn(object: &mut Value),
+    /// What keeps an object that is being deleted, beside `metadata.finalizers`: a namespace's `spec.finalizers`.
+    pub held: fn(object: &Value) -> bool,
+}
+
+impl Hooks {
+    /// A resource that does nothing special: what custom resources have, and what built-ins start from
+    /// (`Hooks { prepare, ..Hooks::NONE }`).
+    pub const NONE: Self = Self {
+        prepare: |_, _, _| {},
+        validate: |_, _, _| Vec::new(),
+        valid_name: crate::names::subdomain,
+        warnings: |_| Vec::new(),
+        deleting: |_| {},
+        held: |_| false,
+    };
 }
 
 /// Which part of an object a write is about.

@@ -222,10 +222,14 @@ pub enum FieldFault {
     Duplicate(Value),
     /// `Invalid value: …`.
     Invalid(Value),
+    /// `Invalid value: …`, for values that Go shows in a way of its own: this text, as it is.
+    InvalidShown(String),
     /// `Invalid value: …`, with the cause `FieldValueTypeInvalid`.
     TypeInvalid(Value),
-    /// `Unsupported value: …: supported values: …`.
+    /// `Unsupported value: …: supported values: …`, in this order.
     Unsupported(Value, Vec<String>),
+    /// The same for values that Go shows in a way of its own: this text, as it is.
+    UnsupportedShown(String, Vec<String>),
     /// `Forbidden`.
     Forbidden,
     /// `Too long: may not be more than … bytes`.
@@ -268,9 +272,9 @@ impl FieldError {
         let reason = match self.fault {
             FieldFault::Required => "FieldValueRequired",
             FieldFault::Duplicate(_) => "FieldValueDuplicate",
-            FieldFault::Invalid(_) => "FieldValueInvalid",
+            FieldFault::Invalid(_) | FieldFault::InvalidShown(_) => "FieldValueInvalid",
             FieldFault::TypeInvalid(_) => "FieldValueTypeInvalid",
-            FieldFault::Unsupported(..) => "FieldValueNotSupported",
+            FieldFault::Unsupported(..) | FieldFault::UnsupportedShown(..) => "FieldValueNotSupported",
             FieldFault::Forbidden => "FieldValueForbidden",
             FieldFault::TooLong(_) => "FieldValueTooLong",
             FieldFault::TooMany { .. } => "FieldValueTooMany",
@@ -288,11 +292,9 @@ impl FieldError {
             FieldFault::Invalid(value) | FieldFault::TypeInvalid(value) => {
                 format!("Invalid value: {}", shown(value))
             }
-            FieldFault::Unsupported(value, supported) => {
-                let mut sorted: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
-                sorted.sort();
-                format!("Unsupported value: {}: supported values: {}", shown(value), sorted.join(", "))
-            }
+            FieldFault::InvalidShown(shown) => format!("Invalid value: {shown}"),
+            FieldFault::Unsupported(value, supported) => unsupported(&shown(value), supported),
+            FieldFault::UnsupportedShown(shown, supported) => unsupported(shown, supported),
             FieldFault::Forbidden => "Forbidden".to_owned(),
             FieldFault::TooLong(most) => format!("Too long: may not be more than {most} bytes"),
             FieldFault::TooMany { actual, most } => {
@@ -318,6 +320,11 @@ impl fmt::Display for FieldError {
         }
         f.write_str(&self.body())
     }
+}
+
+fn unsupported(shown: &str, supported: &[String]) -> String {
+    let quoted: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
+    format!("Unsupported value: {shown}: supported values: {}", quoted.join(", "))
 }
 
 /// A value as Go's `%v`/`%q` would show it in such a sentence.
