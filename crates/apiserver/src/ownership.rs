@@ -1,5 +1,8 @@
 //! Who owns which field: `managedFields`, and server-side apply, which is built on it.
 
+#[allow(dead_code, reason = "the rest is for what follows")]
+pub(crate) mod shape;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
