@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cel::Rules;
@@ -115,8 +116,8 @@ pub struct Column {
 pub enum Cell {
     /// A JSON path as in CRDs: `.status.state`, `.status.conditions[?(@.type=="Ready")].status`.
     Path(String),
-    /// A function, for built-ins.
-    Compute(fn(&Value) -> Value),
+    /// A function of the object and the time of day, for built-ins.
+    Compute(fn(&Value, Timestamp) -> Value),
 }
 
 /// The scale subresource of a custom resource.
@@ -133,10 +134,13 @@ pub struct Scale {
 /// What only this resource does. Each is called on objects in the stored version.
 #[derive(Debug, Clone, Copy)]
 pub struct Hooks {
-    /// Before validation, on each write: fill in, normalise, drop what clients may not set. `old` is `None` on create.
+    /// When an object is read from the wire: the form that Kubernetes' own decoder gives it. Field owners see the result.
+    pub default: fn(new: &mut Value),
+    /// Before validation, on each write: fill in and drop what clients may not set, unseen by field owners. `old` is
+    /// `None` on create.
     pub prepare: fn(new: &mut Value, old: Option<&Value>, part: Part),
-    /// Rules beyond schema and metadata.
-    pub validate: fn(new: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError>,
+    /// Rules beyond schema and metadata. `version` is the one that the client speaks.
+    pub validate: fn(new: &Value, old: Option<&Value>, part: Part, version: &Version) -> Vec<FieldError>,
     /// How `metadata.name` must look; `Err` is the sentence.
     pub valid_name: fn(name: &str) -> Result<(), String>,
     /// Remarks for the writer, sent as `Warning:` headers.
@@ -151,8 +155,9 @@ impl Hooks {
     /// A resource that does nothing special: what custom resources have, and what built-ins start from
     /// (`Hooks { prepare, ..Hooks::NONE }`).
     pub const NONE: Self = Self {
+        default: |_| {},
         prepare: |_, _, _| {},
-        validate: |_, _, _| Vec::new(),
+        validate: |_, _, _, _| Vec::new(),
         valid_name: crate::names::subdomain,
         warnings: |_| Vec::new(),
         deleting: |_| {},
