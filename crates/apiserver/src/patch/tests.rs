@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{json, merge, strategic, unknown_fields};
+use super::{json, merge, strategic, unknown_fields, without_nulls};
 use crate::schema::Schema;
 use crate::status::Failure;
 
@@ -439,9 +439,11 @@ proptest! {
     }
 
     #[test]
-    fn a_merge_patch_is_applied_once(object in any_object(), patch in any_object()) {
+    fn a_merge_patch_that_is_applied_again_only_drops_nulls(object in any_object(), patch in any_object()) {
         let once = merge(&object, &patch).unwrap();
-        prop_assert_eq!(merge(&once, &patch).unwrap(), once);
+        let twice = merge(&once, &patch).unwrap();
+        prop_assert_eq!(without_nulls(&twice), without_nulls(&once));
+        prop_assert_eq!(merge(&twice, &patch).unwrap(), twice);
     }
 
     #[test]
