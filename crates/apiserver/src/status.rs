@@ -7,6 +7,10 @@ use std::fmt;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+mod shown;
+
+pub(crate) use shown::{quoted, shown, shown_float};
+
 /// What a client asked for could not be done.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
@@ -298,9 +302,8 @@ impl FieldError {
             FieldFault::Forbidden => "Forbidden".to_owned(),
             FieldFault::TooLong(most) => format!("Too long: may not be more than {most} bytes"),
             FieldFault::TooMany { actual, most } => {
-                let items = if *most == 1 { "item" } else { "items" };
                 let actual = actual.map(|actual| format!("{actual}: ")).unwrap_or_default();
-                format!("Too many: {actual}must have at most {most} {items}")
+                format!("Too many: {actual}must have at most {most} items")
             }
             FieldFault::NotFound(value) => format!("Not found: {}", shown(value)),
             FieldFault::Internal => "Internal error".to_owned(),
@@ -323,14 +326,9 @@ impl fmt::Display for FieldError {
 }
 
 fn unsupported(shown: &str, supported: &[String]) -> String {
-    let quoted: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
-    format!("Unsupported value: {shown}: supported values: {}", quoted.join(", "))
-}
-
-/// A value as Go's `%v`/`%q` would show it in such a sentence.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("{text:?}"),
-        other => other.to_string(),
+    if supported.is_empty() {
+        return format!("Unsupported value: {shown}");
     }
+    let quoted: Vec<String> = supported.iter().map(|one| quoted(one)).collect();
+    format!("Unsupported value: {shown}: supported values: {}", quoted.join(", "))
 }

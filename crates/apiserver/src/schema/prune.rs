@@ -1,0 +1,119 @@
+//! Fields that nobody declared go.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::meta;
+use super::node::{Additional, Node};
+
+/// Drops what the schema does not know; says where that was, sorted, as strict decoding reports it.
+pub(crate) fn prune(node: &Node, object: &mut Value) -> Vec<String> {
+    let mut pruner = Pruner { path: String::new(), unknown: Vec::new() };
+    pruner.prune(Some(node), object);
+    pruner.unknown.sort_unstable();
+    pruner.unknown
+}
+
+struct Pruner {
+    path: String,
+    unknown: Vec<String>,
+}
+
+impl Pruner {
+    fn prune(&mut self, node: Option<&Node>, value: &mut Value) {
+        if let Some(node) = node
+            && node.preserve_unknown
+        {
+            return self.keep(node, value);
+        }
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|key, field| match self.meet(node, key) {
+                    Meeting::Enter(below) => {
+                        self.with_key(key, |pruner| pruner.prune(below, field));
+                        true
+                    }
+                    Meeting::Leave => true,
+                    Meeting::Drop => {
+                        // At the root these are put back, so nobody is told.
+                        if !(self.path.is_empty() && meta::is_known(key)) {
+                            self.with_key(key, |pruner| pruner.unknown.push(pruner.path.clone()));
+                        }
+                        false
+                    }
+                });
+            }
+            Value::Array(items) => {
+                let below = node.and_then(|node| node.items.as_deref());
+                for (index, item) in items.iter_mut().enumerate().filter(|(_, item)| is_nested(item)) {
+                    self.with_index(index, |pruner| pruner.prune(below, item));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Below what keeps unknown fields, what is declared is still pruned.
+    fn keep(&mut self, node: &Node, value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                for (key, field) in fields.iter_mut().filter(|(_, field)| is_nested(field)) {
+                    if let Meeting::Enter(below) = self.meet(Some(node), key) {
+                        self.with_key(key, |pruner| pruner.prune(below, field));
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(below) = node.items.as_deref() else { return };
+                for (index, item) in items.iter_mut().enumerate().filter(|(_, item)| is_nested(item)) {
+                    self.with_index(index, |pruner| pruner.keep(below, item));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[allow(clippy::unused_self, reason = "reads as what the pruner does with a field")]
+    fn meet<'n>(&self, node: Option<&'n Node>, key: &str) -> Meeting<'n> {
+        let Some(node) = node else { return Meeting::Drop };
+        if node.resource && meta::is_known(key) {
+            return Meeting::Leave;
+        }
+        match (node.properties.get(key), &node.additional) {
+            (Some(property), _) => Meeting::Enter(Some(property)),
+            (None, Some(Additional::Of(below))) => Meeting::Enter(Some(below)),
+            // Kubernetes prunes everything inside of values that have no schema.
+            (None, Some(Additional::Any(_))) => Meeting::Enter(None),
+            (None, None) => Meeting::Drop,
+        }
+    }
+
+    fn with_key(&mut self, key: &str, act: impl FnOnce(&mut Self)) {
+        let length = self.path.len();
+        if length > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(key);
+        act(self);
+        self.path.truncate(length);
+    }
+
+    fn with_index(&mut self, index: usize, act: impl FnOnce(&mut Self)) {
+        let length = self.path.len();
+        // Writing to a string does not fail.
+        let _ = write!(self.path, "[{index}]");
+        act(self);
+        self.path.truncate(length);
+    }
+}
+
+enum Meeting<'n> {
+    Enter(Option<&'n Node>),
+    Leave,
+    Drop,
+}
+
+fn is_nested(value: &Value) -> bool {
+    value.is_object() || value.is_array()
+}
