@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::cel::Rules;
+use crate::object;
 use crate::resource::{Cell, Column, Convert, Hooks, Resource, Scope, Version};
 use crate::schema::Schema;
 use crate::status::Failure;
@@ -100,13 +103,15 @@ fn wide(column: Column) -> Column {
     Column { priority: 1, ..column }
 }
 
-fn name_column() -> Column {
-    let column = column("Name", "The name of the object.", Cell::Path(".metadata.name".to_owned()));
+/// The column that all tables begin with.
+pub(crate) fn name_column() -> Column {
+    let name = |object: &Value, _| object::name(object).into();
+    let column = column("Name", "The name of the object.", Cell::Compute(name));
     Column { format: "name".to_owned(), ..column }
 }
 
 fn age_column() -> Column {
-    let since_creation = |object: &serde_json::Value, now| age(&object["metadata"]["creationTimestamp"], now).into();
+    let since_creation = |object: &Value, now| age(&object["metadata"]["creationTimestamp"], now).into();
     column("Age", "How long ago the object was made.", Cell::Compute(since_creation))
 }
 
