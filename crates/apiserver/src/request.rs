@@ -1,1 +1,9 @@
 //! What a request asks for: path, query, body and accepted answers.
+
+pub mod accept;
+pub mod body;
+mod go_json;
+pub mod path;
+pub mod query;
+#[cfg(test)]
+mod tests;

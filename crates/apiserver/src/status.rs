@@ -23,6 +23,8 @@ pub struct Failure {
     pub message: String,
     /// What it is about, and the single causes.
     pub details: Option<Box<Details>>,
+    /// `metadata.continue`: how a list whose revision is gone can go on all the same.
+    pub continuation: String,
 }
 
 /// `metav1.StatusDetails`.
@@ -71,7 +73,7 @@ impl fmt::Display for Qualified<'_> {
 impl Failure {
     /// A failure with a reason and a sentence and nothing else.
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason, message: message.into(), details: None, continuation: String::new() }
     }
 
     fn about(mut self, subject: Qualified<'_>, name: &str) -> Self {
@@ -171,6 +173,9 @@ impl Failure {
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_json();
+        }
+        if !self.continuation.is_empty() {
+            status["metadata"]["continue"] = self.continuation.as_str().into();
         }
         status
     }

@@ -1,0 +1,213 @@
+//! New objects.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::decode::{cannot_be_handled, read};
+use super::draft::Draft;
+use super::{Api, Incoming, Lens, WriteOptions, Written, plain_failure, qualified, qualified_kind, store_failure};
+use crate::catalogue::Served;
+use crate::names;
+use crate::object;
+use crate::ownership::{self, Writer};
+use crate::resource::{Part, Scope};
+use crate::status::{Failure, FieldError};
+use crate::store::{Change, Expect, StoreError};
+
+/// Letters and digits that make no words and are not mistaken for each other.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// The most that a name may have of what a client gave, when the rest is generated.
+const STEM: usize = 58;
+/// How often another name is tried when a generated one is taken.
+const NAMES: usize = 8;
+
+impl Api {
+    /// Makes an object. Its name may be given as `generateName`.
+    pub async fn create(
+        &self,
+        served: &Served,
+        namespace: &str,
+        incoming: impl Into<Incoming> + Send,
+        options: &WriteOptions,
+    ) -> Result<Written, Failure> {
+        self.check_open(served, "create")?;
+        let read =
+            read(served, incoming.into(), options.field_validation).map_err(|why| cannot_be_handled(served, &why))?;
+        let mut object = read.object;
+        settle_namespace(served, namespace, &mut object)?;
+        self.check_namespace(served, namespace, object::name(&object))?;
+        if served.version().status {
+            drop_status(&mut object);
+        }
+        forget_what_the_server_sets(&mut object);
+        let writer =
+            Writer { manager: &options.manager, api_version: &served.api_version(), subresource: "", now: self.now() };
+        ownership::record_update(&served.version().schema, None, &mut object, writer);
+        let object = self.insert(served, object, options).await?;
+        Ok(Written { object, created: true, warnings: read.warnings })
+    }
+
+    /// The way from a decoded object, whose owners are known, into the store.
+    pub(super) async fn insert(
+        &self,
+        served: &Served,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Value, Failure> {
+        let resource = &served.resource;
+        let lens = Lens::new(served);
+        if !object::resource_version(&object).is_empty() {
+            return Err(plain_failure("resourceVersion should not be set on objects to be created"));
+        }
+        let generated = object::name(&object).is_empty() && !object::meta_text(&object, "generateName").is_empty();
+        let meta = object::meta_mut(&mut object);
+        meta.insert("uid".to_owned(), self.new_uid().into());
+        meta.insert("creationTimestamp".to_owned(), self.stamp().into());
+        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"] {
+            meta.remove(key);
+        }
+        lens.store(&mut object);
+        for attempt in 1.. {
+            if generated {
+                let stem = object::meta_text(&object, "generateName").to_owned();
+                object::meta_mut(&mut object).insert("name".to_owned(), self.new_name(&stem).into());
+            }
+            if attempt == 1 {
+                (resource.hooks.prepare)(&mut object, None, Part::Main);
+                if resource.custom {
+                    object::meta_mut(&mut object).insert("generation".to_owned(), 1.into());
+                }
+                self.check_new(served, &lens, &object)?;
+            }
+            let name = object::name(&object).to_owned();
+            let key = resource.key(object::namespace(&object), &name);
+            let revision = if options.dry_run {
+                match self.store().get(&key).map_err(store_failure)? {
+                    Some(_) => Err(StoreError::Mismatch(None)),
+                    None => Ok(None),
+                }
+            } else {
+                let draft = Draft::of(&object);
+                self.store().write(&key, Expect::Absent, Change::Put(draft.render())).await.map(Some)
+            };
+            match revision {
+                Ok(revision) => {
+                    if let Some(revision) = revision {
+                        object::meta_mut(&mut object).insert("resourceVersion".to_owned(), revision.to_string().into());
+                    }
+                    break;
+                }
+                Err(StoreError::Mismatch(_)) if generated && attempt < NAMES => {}
+                Err(StoreError::Mismatch(_)) => return Err(Failure::already_exists(qualified(served), &name)),
+                Err(error) => return Err(store_failure(error)),
+            }
+        }
+        lens.load(&mut object);
+        Ok(object)
+    }
+
+    fn check_new(&self, served: &Served, lens: &Lens, stored: &Value) -> Result<(), Failure> {
+        let resource = &served.resource;
+        let mut errors = names::check_metadata(stored, resource.scope, resource.hooks.valid_name);
+        if resource.custom {
+            let mut shown = stored.clone();
+            lens.load(&mut shown);
+            errors.extend(check_custom(served, &shown, None));
+        } else {
+            errors.extend((resource.hooks.validate)(stored, None, Part::Main, served.version()));
+        }
+        errors.extend(check_path_segment(object::name(stored)).filter(|_| errors.is_empty()));
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::invalid(qualified_kind(served), object::name(stored), &errors))
+    }
+
+    /// Resources whose definition is being deleted take no new objects.
+    pub(super) fn check_open(&self, served: &Served, verb: &str) -> Result<(), Failure> {
+        if served.resource.accepts_creates {
+            return Ok(());
+        }
+        let message = format!("{verb} not allowed while custom resource definition is terminating");
+        let mut failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message);
+        failure.details = Some(Box::new(crate::status::Details {
+            group: served.group().to_owned(),
+            kind: served.resource.plural.clone(),
+            ..crate::status::Details::default()
+        }));
+        Err(failure)
+    }
+
+    /// Now, as Kubernetes writes it.
+    pub(super) fn stamp(&self) -> String {
+        self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    fn new_uid(&self) -> String {
+        let random = self.draw(|dice| dice.u128(..));
+        // Version 4, variant 1.
+        let bits = (random & !(0xf << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62);
+        let hex = format!("{bits:032x}");
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+
+    fn new_name(&self, stem: &str) -> String {
+        let cut = (0..=STEM.min(stem.len())).rev().find(|at| stem.is_char_boundary(*at)).unwrap_or_default();
+        let mut name = stem[..cut].to_owned();
+        self.draw(|dice| {
+            for _ in 0..5 {
+                name.push(char::from(ALPHABET[dice.usize(..ALPHABET.len())]));
+            }
+        });
+        name
+    }
+}
+
+/// What the schema and its rules say against an object of a custom resource, in the version that the client speaks.
+pub(super) fn check_custom(served: &Served, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let version = served.version();
+    let mut errors = version.schema.validate(new, old);
+    if errors.is_empty() {
+        errors = version.rules.check(&version.schema, new, old);
+    }
+    errors
+}
+
+/// Names become parts of paths.
+fn check_path_segment(name: &str) -> Option<FieldError> {
+    let why = match name {
+        "." | ".." => format!("may not be '{name}'"),
+        _ => format!("may not contain '{}'", name.chars().find(|c| matches!(c, '/' | '%'))?),
+    };
+    Some(FieldError::invalid("metadata.name", name, why))
+}
+
+/// The namespace of the request becomes the object's.
+pub(super) fn settle_namespace(served: &Served, namespace: &str, object: &mut Value) -> Result<(), Failure> {
+    if served.resource.scope == Scope::Cluster {
+        object::meta_mut(object).remove("namespace");
+        return Ok(());
+    }
+    let given = object::namespace(object);
+    if !given.is_empty() && given != namespace {
+        return Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    object::meta_mut(object).insert("namespace".to_owned(), namespace.into());
+    Ok(())
+}
+
+pub(super) fn drop_status(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+}
+
+fn forget_what_the_server_sets(object: &mut Value) {
+    let meta = object::meta_mut(object);
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "uid", "creationTimestamp"]
+    {
+        meta.remove(key);
+    }
+}

@@ -1,0 +1,283 @@
+//! What a client sent, read as an object of a resource: types of metadata, fields that nobody knows, defaults.
+
+use serde_json::{Map, Value};
+
+use crate::catalogue::Served;
+use crate::request::body::Document;
+use crate::request::query::FieldValidation;
+use crate::status::{Failure, FieldError, FieldFault, Qualified};
+
+/// An object from outside.
+#[derive(Debug, Clone)]
+pub struct Incoming {
+    /// The object.
+    pub object: Value,
+    /// The paths of keys that were there more than once.
+    pub duplicates: Vec<String>,
+}
+
+impl From<Value> for Incoming {
+    fn from(object: Value) -> Self {
+        Self { object, duplicates: Vec::new() }
+    }
+}
+
+impl From<Document> for Incoming {
+    fn from(document: Document) -> Self {
+        Self { object: document.value, duplicates: document.duplicates }
+    }
+}
+
+/// Why an object cannot be read: the sentence after `… cannot be handled as a …:`.
+pub(super) type Why = String;
+
+/// An object that has been read, and remarks about it.
+#[derive(Debug, Clone)]
+pub(super) struct Read {
+    pub(super) object: Value,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads an object of a resource as Kubernetes' decoder does.
+pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidation) -> Result<Read, Why> {
+    let Incoming { mut object, duplicates } = incoming;
+    let custom = served.resource.custom;
+    let mut unknown = read_metadata(&mut object, custom)?;
+    if !custom {
+        check_types(served, &object)?;
+    }
+    let version = served.version();
+    let mut pruned = version.schema.prune(&mut object);
+    pruned.retain(|path| !unknown.contains(path));
+    pruned.sort();
+    unknown.append(&mut pruned);
+    version.schema.default(&mut object);
+    match version.convert {
+        Some(convert) => {
+            (convert.store)(&mut object);
+            (served.resource.hooks.default)(&mut object);
+            (convert.load)(&mut object);
+        }
+        None => (served.resource.hooks.default)(&mut object),
+    }
+    object["apiVersion"] = served.api_version().into();
+    object["kind"] = served.resource.kind.as_str().into();
+    let remarks = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
+    let remarks: Vec<String> = remarks.chain(unknown.iter().map(|path| format!("unknown field {path:?}"))).collect();
+    match validation {
+        FieldValidation::Strict if !remarks.is_empty() => Err(format!("strict decoding error: {}", remarks.join(", "))),
+        FieldValidation::Ignore | FieldValidation::Strict => Ok(Read { object, warnings: Vec::new() }),
+        FieldValidation::Warn => Ok(Read { object, warnings: remarks }),
+    }
+}
+
+/// The object in the body of a create or update makes no sense.
+pub(super) fn cannot_be_handled(served: &Served, why: &str) -> Failure {
+    let (kind, version) = (&served.resource.kind, &served.version().name);
+    Failure::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+}
+
+/// The object that a patch makes makes no sense.
+pub(super) fn cannot_be_patched(patched: &Value, why: &str) -> Failure {
+    let error = FieldError::invalid("patch", patched.to_string(), why);
+    Failure::invalid(Qualified { group: "", name: "" }, "", &[error])
+}
+
+/// What Go calls the types of `metadata`'s fields.
+const METADATA: &[(&str, &str)] = &[
+    ("annotations", "map[string]string"),
+    ("creationTimestamp", "Time"),
+    ("deletionGracePeriodSeconds", "int64"),
+    ("deletionTimestamp", "Time"),
+    ("finalizers", "[]string"),
+    ("generateName", "string"),
+    ("generation", "int64"),
+    ("labels", "map[string]string"),
+    ("managedFields", "[]v1.ManagedFieldsEntry"),
+    ("name", "string"),
+    ("namespace", "string"),
+    ("ownerReferences", "[]v1.OwnerReference"),
+    ("resourceVersion", "string"),
+    ("selfLink", "string"),
+    ("uid", "types.UID"),
+];
+
+/// Brings `metadata` into the form that Go's types give it. Returns the paths of unknown fields, which are dropped.
+fn read_metadata(object: &mut Value, custom: bool) -> Result<Vec<String>, Why> {
+    let Some(fields) = object.as_object_mut() else {
+        return Err("json: cannot unmarshal into Go value".to_owned());
+    };
+    let metadata = match fields.entry("metadata").or_insert(Value::Null) {
+        Value::Object(metadata) => metadata,
+        null @ Value::Null => {
+            *null = Value::Object(Map::new());
+            return Ok(Vec::new());
+        }
+        other if custom => {
+            return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", kind_of(other)));
+        }
+        other => {
+            let kind = kind_of(other);
+            return Err(format!("json: cannot unmarshal {kind} into Go struct field .metadata of type v1.ObjectMeta"));
+        }
+    };
+    let mut unknown = Vec::new();
+    let keys: Vec<String> = metadata.keys().cloned().collect();
+    for key in keys {
+        let Some((_, go_type)) = METADATA.iter().find(|(known, _)| *known == key) else {
+            unknown.push(format!("metadata.{key}"));
+            metadata.remove(&key);
+            continue;
+        };
+        let value = metadata.get_mut(&key).map(Value::take).unwrap_or_default();
+        if let Some(value) = read_meta_field(&key, go_type, value, custom, &mut unknown)? {
+            metadata.insert(key, value);
+        } else {
+            metadata.remove(&key);
+        }
+    }
+    Ok(unknown)
+}
+
+/// One field of `metadata`; `None` where Go would leave it out.
+fn read_meta_field(
+    key: &str,
+    go_type: &str,
+    value: Value,
+    custom: bool,
+    unknown: &mut Vec<String>,
+) -> Result<Option<Value>, Why> {
+    let wrong = |value: &Value, go_type: &str| {
+        let prefix = if custom { "ObjectMeta" } else { "ObjectMeta.metadata" };
+        format!("json: cannot unmarshal {} into Go struct field {prefix}.{key} of type {go_type}", kind_of(value))
+    };
+    Ok(match (go_type, value) {
+        (_, Value::Null) => None,
+        ("string" | "types.UID", Value::String(text)) => (!text.is_empty()).then_some(Value::String(text)),
+        ("int64", Value::Number(number)) if number.is_i64() || number.is_u64() => Some(Value::Number(number)),
+        ("int64", Value::Number(number)) => {
+            let prefix = if custom { "ObjectMeta" } else { "ObjectMeta.metadata" };
+            return Err(format!(
+                "json: cannot unmarshal number {number} into Go struct field {prefix}.{key} of type int64"
+            ));
+        }
+        ("Time", Value::String(text)) => Some(read_time(&text)?.into()),
+        ("map[string]string", Value::Object(mut map)) => {
+            if let Some(value) = map.values().find(|value| !matches!(value, Value::String(_) | Value::Null)) {
+                return Err(wrong(value, "string"));
+            }
+            map.values_mut().filter(|value| value.is_null()).for_each(|value| *value = "".into());
+            (!map.is_empty()).then_some(Value::Object(map))
+        }
+        ("[]string", Value::Array(list)) => {
+            if let Some(value) = list.iter().find(|value| !value.is_string()) {
+                return Err(wrong(value, "string"));
+            }
+            (!list.is_empty()).then_some(Value::Array(list))
+        }
+        ("[]v1.OwnerReference", Value::Array(list)) => {
+            let mut owners = Vec::with_capacity(list.len());
+            for (index, owner) in list.into_iter().enumerate() {
+                owners.push(read_owner(owner, index, unknown).map_err(|(value, field, go_type)| {
+                    let kind = kind_of(&value);
+                    format!(
+                        "json: cannot unmarshal {kind} into Go struct field OwnerReference.{field} of type {go_type}"
+                    )
+                })?);
+            }
+            (!owners.is_empty()).then_some(Value::Array(owners))
+        }
+        // An empty list of managers has a meaning: forget them all.
+        ("[]v1.ManagedFieldsEntry", Value::Array(list)) => Some(Value::Array(list)),
+        (go_type, value) => return Err(wrong(&value, go_type)),
+    })
+}
+
+type WrongOwner = (Value, &'static str, &'static str);
+
+fn read_owner(owner: Value, index: usize, unknown: &mut Vec<String>) -> Result<Value, WrongOwner> {
+    let Value::Object(mut owner) = owner else {
+        return Err((owner, "ownerReferences", "v1.OwnerReference"));
+    };
+    owner.retain(|key, value| {
+        let known =
+            matches!(key.as_str(), "apiVersion" | "kind" | "name" | "uid" | "controller" | "blockOwnerDeletion");
+        if !known {
+            unknown.push(format!("metadata.ownerReferences[{index}].{key}"));
+        }
+        known && !value.is_null()
+    });
+    for (key, go_type) in [("apiVersion", "string"), ("kind", "string"), ("name", "string"), ("uid", "types.UID")] {
+        let value = owner.entry(key).or_insert_with(|| "".into());
+        if !value.is_string() {
+            return Err((value.take(), key, go_type));
+        }
+    }
+    for key in ["controller", "blockOwnerDeletion"] {
+        if let Some(value) = owner.get_mut(key).filter(|value| !value.is_boolean()) {
+            return Err((value.take(), key, "bool"));
+        }
+    }
+    Ok(Value::Object(owner))
+}
+
+/// A time as Kubernetes stores it: UTC, whole seconds.
+fn read_time(text: &str) -> Result<String, Why> {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(time) => Ok(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        Err(_) => {
+            Err(format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""))
+        }
+    }
+}
+
+/// Built-ins are Go types in Kubernetes: a value of a wrong type is not read at all.
+fn check_types(served: &Served, object: &Value) -> Result<(), Why> {
+    let kind = &served.resource.kind;
+    for error in served.version().schema.validate(object, None) {
+        let FieldFault::TypeInvalid(found) = &error.fault else { continue };
+        if error.path.starts_with("metadata.") || error.path == "metadata" {
+            continue;
+        }
+        let found = match found.as_str().unwrap_or_default() {
+            "integer" | "number" => "number",
+            "boolean" => "bool",
+            other => other,
+        };
+        let wanted = error.detail.split("must be of type ").nth(1).and_then(|rest| rest.split(':').next());
+        let field = error.path.split(['[']).next().unwrap_or_default();
+        let (top, nested) = field.split_once('.').map_or((field, false), |(top, _)| (top, true));
+        let is_struct = nested && matches!(top, "spec" | "status" | "involvedObject" | "source" | "series");
+        let (owner, field) = match (is_struct, top) {
+            (true, "spec") => (format!("{kind}Spec"), field),
+            (true, "status") => (format!("{kind}Status"), field),
+            (true, "involvedObject") => ("ObjectReference".to_owned(), field),
+            (true, "source") => ("EventSource".to_owned(), field),
+            (true, _) => ("EventSeries".to_owned(), field),
+            (false, _) => (kind.clone(), top),
+        };
+        let go_type = match wanted.unwrap_or_default() {
+            "boolean" => "bool",
+            "integer" => "int32",
+            "object" if matches!(field, "data" | "stringData") && kind == "ConfigMap" => "map[string]string",
+            "object" if field == "data" => "map[string][]uint8",
+            "object" => "map[string]string",
+            "array" => "[]string",
+            other => other,
+        };
+        return Err(format!("json: cannot unmarshal {found} into Go struct field {owner}.{field} of type {go_type}"));
+    }
+    Ok(())
+}
+
+/// What Go's decoder calls a value.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
