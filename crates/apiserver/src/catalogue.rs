@@ -1,10 +1,12 @@
 //! What is served right now: the built-ins and the established custom resources.
 
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
+use crate::discovery;
 use crate::resource::{Resource, Version};
 
 /// Everything that is served at one moment. Taken once per request.
@@ -13,6 +15,7 @@ pub struct Catalogue {
     resources: Vec<Arc<Resource>>,
     by_plural: HashMap<String, Vec<Served>>,
     by_kind: HashMap<String, Vec<Served>>,
+    discovery: OnceLock<discovery::Documents>,
 }
 
 /// A resource in one of its versions.
@@ -57,7 +60,7 @@ impl Catalogue {
                 by_kind.entry(resource.kind.clone()).or_default().push(served);
             }
         }
-        Self { resources, by_plural, by_kind }
+        Self { resources, by_plural, by_kind, ..Self::default() }
     }
 
     /// The resource behind `/apis/<group>/<version>/<plural>`.
@@ -76,6 +79,11 @@ impl Catalogue {
         &self.resources
     }
 
+    /// What clients are told about it, made when the first one asks.
+    pub(crate) fn discovery(&self) -> &discovery::Documents {
+        self.discovery.get_or_init(|| discovery::Documents::new(self))
+    }
+
     /// Everything that clients can ask for: each resource in each version that is served, in the order of the
     /// resources.
     pub fn served(&self) -> impl Iterator<Item = Served> {
@@ -84,6 +92,29 @@ impl Catalogue {
             served.map(|(index, _)| Served { resource: Arc::clone(resource), index })
         })
     }
+}
+
+/// The order in which clients should prefer versions: `v2`, `v1`, `v1beta2`, `v1alpha1`, then others by name.
+pub fn prefer(left: &str, right: &str) -> Ordering {
+    let rank = |name: &str| stability(name).map(Reverse);
+    match (rank(left), rank(right)) {
+        (Some(left), Some(right)) => left.cmp(&right),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => left.cmp(right),
+    }
+}
+
+/// Stage, major and minor version of a name such as `v1beta2`; stable ones have the highest stage.
+fn stability(name: &str) -> Option<(u8, u64, u64)> {
+    let number = |text: &str| (!text.starts_with('0')).then(|| text.parse::<u64>().ok()).flatten();
+    let rest = name.strip_prefix('v')?;
+    for (stage, word) in [(1, "alpha"), (2, "beta")] {
+        if let Some((major, minor)) = rest.split_once(word) {
+            return Some((stage, number(major)?, number(minor)?));
+        }
+    }
+    Some((3, number(rest)?, 0))
 }
 
 /// The catalogue that counts now. Whoever answers a request takes one snapshot and sticks to it.
@@ -109,5 +140,36 @@ impl Shelf {
     /// Tells when the catalogue is replaced.
     pub fn changes(&self) -> watch::Receiver<Arc<Catalogue>> {
         self.0.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_preferred_by_stability_and_then_by_number() {
+        let mut versions =
+            ["v10beta3", "v11alpha2", "foo1", "v1", "v12alpha1", "foo10", "v3beta1", "v10", "v2", "v11beta2", "v01"];
+        versions.sort_by(|left, right| prefer(left, right));
+        assert_eq!(
+            versions,
+            ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10", "v01"]
+        );
+    }
+
+    #[test]
+    fn resources_are_found_by_path_and_by_kind() {
+        let catalogue = Catalogue::new(crate::builtins::resources().unwrap());
+        let found = |served: Option<Served>| served.map(|served| served.api_version() + " " + &served.resource.plural);
+        assert_eq!(found(catalogue.find("", "v1", "secrets")).as_deref(), Some("v1 secrets"));
+        assert_eq!(found(catalogue.find("events.k8s.io", "v1", "events")).as_deref(), Some("events.k8s.io/v1 events"));
+        assert_eq!(
+            found(catalogue.find_kind("coordination.k8s.io/v1", "Lease")).as_deref(),
+            Some("coordination.k8s.io/v1 leases")
+        );
+        assert_eq!(found(catalogue.find_kind("v1", "Event")).as_deref(), Some("v1 events"));
+        assert_eq!(found(catalogue.find("", "v2", "secrets")), None);
+        assert_eq!(found(catalogue.find_kind("v1", "Lease")), None);
     }
 }

@@ -44,8 +44,8 @@ impl IncludeObject {
 /// Makes tables of the objects of one version.
 #[derive(Debug)]
 pub struct Tabulator<'a> {
-    /// `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`.
-    api_version: &'static str,
+    /// `v1` or `v1beta1`.
+    meta_version: &'a str,
     include: IncludeObject,
     columns: Vec<(&'a Column, Source)>,
 }
@@ -59,14 +59,14 @@ enum Source {
 }
 
 impl<'a> Tabulator<'a> {
-    /// Prepares tables of this version. `api_version` is that of the table: `meta.k8s.io/v1`, `meta.k8s.io/v1beta1`.
-    pub fn new(version: &'a Version, api_version: &'static str, include: IncludeObject) -> Self {
+    /// Prepares tables of this version. `meta_version` is the version of the table itself, `v1` or `v1beta1`.
+    pub fn new(version: &'a Version, meta_version: &'a str, include: IncludeObject) -> Self {
         let source = |column: &Column| match &column.value {
             Cell::Compute(compute) => Source::Compute(*compute),
             Cell::Path(path) => JsonPath::parse(path).map_or(Source::Nothing, Source::Path),
         };
         let columns = version.columns.iter().map(|column| (column, source(column))).collect();
-        Self { api_version, include, columns }
+        Self { meta_version, include, columns }
     }
 
     /// A table. `metadata` is that of the list, or `{"resourceVersion": …}` of the one object. The events of a watch have
@@ -74,12 +74,12 @@ impl<'a> Tabulator<'a> {
     pub fn table<'o>(
         &self,
         objects: impl IntoIterator<Item = &'o Value>,
-        metadata: Value,
+        metadata: &Value,
         headed: bool,
         now: Timestamp,
     ) -> Value {
         json!({
-            "kind": "Table", "apiVersion": self.api_version, "metadata": metadata,
+            "kind": "Table", "apiVersion": format!("meta.k8s.io/{}", self.meta_version), "metadata": metadata,
             "columnDefinitions": if headed { self.headings() } else { Value::Null },
             "rows": objects.into_iter().map(|object| self.row(object, now)).collect::<Vec<_>>(),
         })
@@ -92,7 +92,7 @@ impl<'a> Tabulator<'a> {
         if !revision.is_empty() {
             metadata.insert("resourceVersion".to_owned(), revision.into());
         }
-        self.table([object], Value::Object(metadata), headed, now)
+        self.table([object], &Value::Object(metadata), headed, now)
     }
 
     fn headings(&self) -> Value {
@@ -109,24 +109,26 @@ impl<'a> Tabulator<'a> {
         let cells: Vec<Value> = self.columns.iter().map(|(column, source)| cell(column, source, object, now)).collect();
         let object = match self.include {
             IncludeObject::None => Value::Null,
-            IncludeObject::Metadata => metadata_only(object, self.api_version),
+            IncludeObject::Metadata => metadata_only(object, self.meta_version),
             IncludeObject::Object => object.clone(),
         };
         json!({ "cells": cells, "object": object })
     }
 }
 
-/// `PartialObjectMetadata` of an object. `api_version` is `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`.
-pub fn metadata_only(object: &Value, api_version: &str) -> Value {
+/// `PartialObjectMetadata` of an object, in version `v1` or `v1beta1` of meta.k8s.io.
+pub fn metadata_only(object: &Value, meta_version: &str) -> Value {
     let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
-    json!({ "kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata })
+    json!({
+        "kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{meta_version}"), "metadata": metadata,
+    })
 }
 
 /// `PartialObjectMetadataList` of objects. `metadata` is that of the list.
-pub fn metadata_list<'o>(objects: impl IntoIterator<Item = &'o Value>, metadata: Value, api_version: &str) -> Value {
+pub fn metadata_list<'o>(objects: impl IntoIterator<Item = &'o Value>, metadata: &Value, meta_version: &str) -> Value {
     json!({
-        "kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": metadata,
-        "items": objects.into_iter().map(|object| metadata_only(object, api_version)).collect::<Vec<_>>(),
+        "kind": "PartialObjectMetadataList", "apiVersion": format!("meta.k8s.io/{meta_version}"), "metadata": metadata,
+        "items": objects.into_iter().map(|object| metadata_only(object, meta_version)).collect::<Vec<_>>(),
     })
 }
 

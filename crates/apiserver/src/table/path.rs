@@ -131,7 +131,6 @@ fn inside(rest: &mut Chars<'_>) -> Result<String, String> {
     for char in rest {
         match (quote, char) {
             (Some(mark), _) if mark == char => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(char),
             (None, '[') => open += 1,
             (None, ']') if open == 0 => return Ok(text),

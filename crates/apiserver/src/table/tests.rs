@@ -6,7 +6,7 @@ use crate::catalogue::{Catalogue, Served};
 use crate::cel::Rules;
 use crate::schema::Schema;
 
-const V1: &str = "meta.k8s.io/v1";
+const V1: &str = "v1";
 
 fn now() -> Timestamp {
     "2026-11-16T02:32:54Z".parse().unwrap()
