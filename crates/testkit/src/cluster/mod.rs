@@ -207,6 +207,8 @@ fn apiserver_arguments(dir: &Path, authority: &Authority, port: u16, etcd: &str)
         format!("--client-ca-file={}", authority_file.display()),
         "--authorization-mode=RBAC".to_owned(),
         "--allow-privileged=true".to_owned(),
+        // Watches that begin with what is there; on by default in most other releases.
+        "--feature-gates=WatchList=true".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
         format!("--service-account-issuer=https://127.0.0.1:{port}/"),
         format!("--service-account-key-file={}", dir.join("token.pub").display()),

@@ -1,0 +1,255 @@
+//! What must differ between two servers is named after what it stands for, so that the rest can be compared.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+use crate::compare::Step;
+
+/// Replaces identities, revisions, times, generated names and continue tokens by symbols.
+///
+/// Revisions become their rank among the revisions of objects that the story has seen, so that their order is compared
+/// while their distance is not: others write at the same time.
+pub fn normalise(steps: &mut [Step]) {
+    let mut names = Names::default();
+    for step in steps.iter() {
+        names.learn(&step.answer);
+    }
+    for step in steps.iter_mut() {
+        names.replace(&mut step.answer);
+    }
+}
+
+/// The same for what a program printed.
+pub fn normalise_text(texts: &mut [String]) {
+    let mut names = Names::default();
+    for text in texts.iter() {
+        for found in PRINTED_REVISION.captures_iter(text) {
+            names.revisions.extend(found[2].parse::<u64>());
+        }
+        for found in UID.find_iter(text) {
+            let next = names.uids.len() + 1;
+            names.uids.entry(found.as_str().to_owned()).or_insert(format!("<uid {next}>"));
+        }
+    }
+    for text in texts.iter_mut() {
+        let ranked = PRINTED_REVISION
+            .replace_all(text, |found: &Captures<'_>| format!("{}{}\"", &found[1], names.revision(&found[2])));
+        let aged = PRINTED_AGE.replace_all(&ranked, "<age>").into_owned();
+        *text = names.replaced(&aged);
+    }
+}
+
+#[derive(Default)]
+struct Names {
+    /// Identity → symbol.
+    uids: HashMap<String, String>,
+    /// How many identities a name has had.
+    incarnations: HashMap<String, usize>,
+    /// Revisions of objects.
+    revisions: BTreeSet<u64>,
+    /// Generated name → symbol, in the order of appearance.
+    generated: Vec<(String, String)>,
+}
+
+impl Names {
+    fn learn(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            Value::Object(members) => {
+                if let Some(metadata) = members.get("metadata") {
+                    self.learn_object(metadata);
+                }
+                members.values().for_each(|member| self.learn(member));
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_object(&mut self, metadata: &Value) {
+        let Some(name) = metadata["name"].as_str() else { return };
+        let mut shown = name.to_owned();
+        if let Some(prefix) = metadata["generateName"].as_str()
+            && let Some(suffix) = name.strip_prefix(prefix)
+            && suffix.len() == 5
+        {
+            if !self.generated.iter().any(|(known, _)| known == name) {
+                let symbol = format!("{prefix}<{}>", self.generated.len() + 1);
+                self.generated.push((name.to_owned(), symbol));
+            }
+            shown = self.renamed(name);
+        }
+        if let Some(uid) = metadata["uid"].as_str()
+            && !self.uids.contains_key(uid)
+        {
+            let count = self.incarnations.entry(shown.clone()).or_default();
+            *count += 1;
+            let again = if *count == 1 { String::new() } else { format!(" #{count}") };
+            self.uids.insert(uid.to_owned(), format!("<uid of {shown}{again}>"));
+        }
+        if let Some(revision) = metadata["resourceVersion"].as_str() {
+            self.revisions.extend(revision.parse::<u64>());
+        }
+    }
+
+    fn replace(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.replaced(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
+            Value::Object(members) => {
+                if let Some(Value::Object(metadata)) = members.get_mut("metadata") {
+                    let of_object = metadata.contains_key("name");
+                    if let Some(Value::String(revision)) = metadata.get_mut("resourceVersion") {
+                        *revision = if of_object { self.revision(revision) } else { self.since(revision) };
+                    }
+                    if let Some(Value::String(token)) = metadata.get_mut("continue")
+                        && !token.is_empty()
+                    {
+                        "<continue>".clone_into(token);
+                    }
+                }
+                if let Some(Value::Array(managers)) = members.get_mut("managedFields") {
+                    // They are sorted by time, and two may or may not fall into one second.
+                    managers.sort_by_key(|entry| {
+                        ["operation", "manager", "subresource", "apiVersion"].map(|key| entry[key].to_string())
+                    });
+                }
+                if let Some(Value::Array(cells)) = members.get_mut("cells") {
+                    for cell in cells {
+                        if cell.as_str().is_some_and(|text| AGE.is_match(text)) {
+                            *cell = "<age>".into();
+                        }
+                    }
+                }
+                members.values_mut().for_each(|member| self.replace(member));
+            }
+            _ => {}
+        }
+    }
+
+    fn replaced(&self, text: &str) -> String {
+        let text = UID.replace_all(text, |found: &Captures<'_>| {
+            self.uids.get(&found[0]).cloned().unwrap_or_else(|| "<uid>".to_owned())
+        });
+        let text = TIME.replace_all(&text, |found: &Captures<'_>| match found.get(1) {
+            None => "<time>".to_owned(),
+            Some(fraction) => format!("<time with {} digits>", fraction.len() - 1),
+        });
+        let text = REVISION_IN_MESSAGE
+            .replace_all(&text, |found: &Captures<'_>| format!("{}{}", &found[1], self.revision(&found[2])));
+        let text = OBJECT_IN_MESSAGE.replace_all(&text, "Invalid value: <the object as JSON>:");
+        let text = CURRENT_REVISION.replace_all(&text, "${1}<revision>");
+        let text = LOOPBACK.replace_all(&text, "<server>");
+        self.renamed(&text)
+    }
+
+    fn renamed(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, symbol) in &self.generated {
+            if text.contains(name) {
+                text = text.replace(name, symbol);
+            }
+        }
+        text
+    }
+
+    /// The rank of an object's revision.
+    fn revision(&self, text: &str) -> String {
+        match text.parse::<u64>() {
+            Ok(number) if self.revisions.contains(&number) => {
+                format!("<revision {}>", self.revisions.range(..=number).count())
+            }
+            Ok(_) => "<revision>".to_owned(),
+            Err(_) => text.to_owned(),
+        }
+    }
+
+    /// A list's revision: at which object's revision, or after it, the list was made.
+    fn since(&self, text: &str) -> String {
+        match text.parse::<u64>() {
+            Ok(number) => format!("<since revision {}>", self.revisions.range(..=number).count()),
+            Err(_) => text.to_owned(),
+        }
+    }
+}
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a pattern of our own")
+}
+
+static UID: LazyLock<Regex> = LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
+
+/// Cases use the years before 2024 for times of their own.
+static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20(?:2[4-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
+
+static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^(?:\d+[smhd]){1,2}$"));
+
+static REVISION_IN_MESSAGE: LazyLock<Regex> = LazyLock::new(|| regex(r"(ResourceVersion in record \()(\d+)"));
+
+/// Some messages carry the whole object, its members in the order of Go's structures.
+static OBJECT_IN_MESSAGE: LazyLock<Regex> = LazyLock::new(|| regex(r#"Invalid value: "\{\\?".*\}":"#));
+
+static CURRENT_REVISION: LazyLock<Regex> = LazyLock::new(|| regex(r"(current: |too old resource version: \d+ \()\d+"));
+
+static LOOPBACK: LazyLock<Regex> = LazyLock::new(|| regex(r"127\.0\.0\.1:\d{4,5}"));
+
+static PRINTED_REVISION: LazyLock<Regex> = LazyLock::new(|| regex(r#"(resourceVersion"?: ")(\d+)""#));
+
+static PRINTED_AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"\b(?:\d+[smhd]){1,2}\b"));
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn normal(answers: &[Value]) -> Vec<Value> {
+        let mut steps: Vec<_> =
+            answers.iter().map(|answer| Step { title: String::new(), answer: answer.clone() }).collect();
+        normalise(&mut steps);
+        steps.into_iter().map(|step| step.answer).collect()
+    }
+
+    fn object(name: &str, revision: u64) -> Value {
+        json!({"metadata": {"name": name, "resourceVersion": revision.to_string()}})
+    }
+
+    #[test]
+    fn revisions_keep_their_order_and_lose_their_distance() {
+        let list = json!({"metadata": {"resourceVersion": "150"}});
+        let answers = [object("a", 100), object("b", 70), list, object("a", 100)];
+        let shown: Vec<_> =
+            normal(&answers).iter().map(|answer| answer["metadata"]["resourceVersion"].clone()).collect();
+        assert_eq!(shown, ["<revision 2>", "<revision 1>", "<since revision 2>", "<revision 2>"]);
+    }
+
+    #[test]
+    fn identities_are_named_after_their_objects() {
+        let uid = "01234567-89ab-cdef-0123-456789abcdef";
+        let other = "01234567-89ab-cdef-0123-000000000000";
+        let answers =
+            [json!({"metadata": {"name": "a", "uid": uid}}), json!({"message": format!("uid {uid}, not {other}")})];
+        assert_eq!(normal(&answers)[1]["message"], "uid <uid of a>, not <uid>");
+    }
+
+    #[test]
+    fn times_of_now_are_hidden_and_those_of_cases_are_not() {
+        let answers = [json!(["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456Z", "2001-01-02T03:04:05Z"])];
+        assert_eq!(normal(&answers)[0], json!(["<time>", "<time with 6 digits>", "2001-01-02T03:04:05Z"]));
+    }
+
+    #[test]
+    fn generated_names_are_numbered() {
+        let answers = [json!({"metadata": {"generateName": "a-", "name": "a-x7k2p"}}), json!("configmaps \"a-x7k2p\"")];
+        assert_eq!(normal(&answers)[1], json!("configmaps \"a-<1>\""));
+    }
+
+    #[test]
+    fn what_programs_print_is_normalised_too() {
+        let mut texts = ["  resourceVersion: \"9\"\nNAME  AGE\na     5m3s\n".to_owned()];
+        normalise_text(&mut texts);
+        assert_eq!(texts[0], "  resourceVersion: \"<revision 1>\"\nNAME  AGE\na     <age>\n");
+    }
+}

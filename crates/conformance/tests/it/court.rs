@@ -1,0 +1,92 @@
+//! The two servers, and how a case is told to both.
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+
+use conformance::{Story, Target, differences, normalise, verdict};
+use futures::FutureExt as _;
+use testkit::Cluster;
+use tokio::sync::OnceCell;
+
+use crate::known_differences::KNOWN_DIFFERENCES;
+use crate::samples;
+
+/// One `#[test]` for each case.
+macro_rules! cases {
+    ($($case:ident),* $(,)?) => {
+        mod judged {
+            $(
+                #[test]
+                fn $case() {
+                    crate::court::judge(stringify!($case), super::$case);
+                }
+            )*
+        }
+    };
+}
+pub(crate) use cases;
+
+/// Tells a case to both servers and compares.
+pub(crate) fn judge(case: &str, tell: impl AsyncFn(&mut Story)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (real, ours) = tokio::join!(real(), ours());
+        let mut told_real = Story::new(case, real.clone());
+        let Some(ours) = ours else {
+            let ended = tell_one(&mut told_real, &tell).await;
+            show(&told_real);
+            return ended.unwrap_or_else(|panic| resume_unwind(panic));
+        };
+        let mut told_ours = Story::new(case, ours.clone());
+        let (real_ended, ours_ended) = tokio::join!(tell_one(&mut told_real, &tell), tell_one(&mut told_ours, &tell));
+        show(&told_real);
+        if let Err(panic) = real_ended {
+            resume_unwind(panic);
+        }
+        let (mut real, mut ours) = (told_real.into_steps(), told_ours.into_steps());
+        normalise(&mut real);
+        normalise(&mut ours);
+        if let Err(panic) = &ours_ended {
+            // What the case could not go on with shows in the answers before.
+            let why = panic.downcast_ref::<String>().map_or("a panic", String::as_str);
+            eprintln!("told to ours, the case broke off after step {}: {why}", ours.len());
+        }
+        if let Err(report) = verdict(case, &differences(&real, &ours), KNOWN_DIFFERENCES) {
+            panic!("{report}");
+        }
+        if let Err(panic) = ours_ended {
+            resume_unwind(panic);
+        }
+    });
+}
+
+async fn tell_one(story: &mut Story, tell: &impl AsyncFn(&mut Story)) -> std::thread::Result<()> {
+    AssertUnwindSafe(async {
+        story.make_namespace().await;
+        tell(story).await;
+    })
+    .catch_unwind()
+    .await
+}
+
+fn show(story: &Story) {
+    if std::env::var_os("BESKAR7_SHOW").is_some() {
+        for step in story.steps() {
+            println!("--- {}\n{:#}", step.title, step.answer);
+        }
+    }
+}
+
+async fn real() -> &'static Target {
+    static REAL: OnceCell<Target> = OnceCell::const_new();
+    REAL.get_or_init(async || {
+        let target = Target::judge(Cluster::shared().await.admin_kubeconfig());
+        samples::define(&target).await;
+        target
+    })
+    .await
+}
+
+/// Our server, once it can be started.
+async fn ours() -> Option<&'static Target> {
+    None
+}
