@@ -1,38 +1,381 @@
 //! Who owns which field: `managedFields`, and server-side apply, which is built on it.
+//!
+//! The rules are those of structured-merge-diff, which is what kube-apiserver uses: a writer owns what it has added or
+//! changed by an update, and what it has said by an apply; who applies something else than what others own is in
+//! conflict with them; what an applier no longer says and nobody else owns goes.
 
-#[allow(dead_code, reason = "the rest is for what follows")]
+pub(crate) mod check;
+mod compare;
+mod fields;
+mod managers;
+mod merge;
 pub(crate) mod shape;
+#[cfg(test)]
+mod tests;
 
+use std::sync::LazyLock;
+
+use http::StatusCode;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use self::compare::{compare, fields_of};
+use self::fields::{FieldSet, as_go_writes};
+use self::managers::{Conflict, Manager, Managers, Operation};
+use self::shape::Shape;
+use crate::object;
+use crate::resource::{Part, Resource, Version};
 use crate::schema::Schema;
-use crate::status::Failure;
+use crate::status::{Cause, Details, Failure};
 
-/// Who writes, and what.
+/// Who writes, what, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Writer<'a> {
-    /// `fieldManager`, or what the user agent says.
+    /// `fieldManager`, or what the user agent says: see [`manager_name`].
     pub manager: &'a str,
     /// `apiVersion` of what is written.
     pub api_version: &'a str,
+    /// `kind` of what is written.
+    pub kind: &'a str,
     /// `status`, or empty.
     pub subresource: &'a str,
+    /// Top-level fields that this way of writing leaves as they are, whatever is sent: see [`untouched`].
+    pub untouched: &'a [&'a str],
+    /// Whether a custom resource is written.
+    pub custom: bool,
     /// When.
     pub now: Timestamp,
 }
 
-/// Records that `writer` made `new` of `old` by create, update or patch.
-pub fn record_update(_schema: &Schema, _old: Option<&Value>, _new: &mut Value, _writer: Writer<'_>) {}
+/// Top-level fields that a write to a part of an object leaves as they are, and so neither owns nor takes.
+pub fn untouched(resource: &Resource, version: &Version, part: Part) -> &'static [&'static str] {
+    match part {
+        Part::Main if version.status => &["status"],
+        Part::Main => &[],
+        Part::Status if resource.custom => &["spec"],
+        // A CustomResourceDefinition's status does not touch its metadata either.
+        Part::Status if resource.group == "apiextensions.k8s.io" => &["metadata", "spec"],
+        Part::Status => &["spec"],
+        Part::Finalize => &["status"],
+    }
+}
+
+/// The manager of a request: what it says, or else what comes before the slash in its user agent.
+pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
+    const LONGEST: usize = 128;
+    if !field_manager.is_empty() {
+        return field_manager.to_owned();
+    }
+    let mut name = String::new();
+    let product = user_agent.split('/').next().unwrap_or_default();
+    for character in product.chars().filter(|character| !character.is_control()) {
+        if name.len() + character.len_utf8() > LONGEST {
+            break;
+        }
+        name.push(character);
+    }
+    name
+}
+
+/// Fields that nobody owns.
+static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| {
+    let mut set = FieldSet::default();
+    for field in ["apiVersion", "kind", "metadata"] {
+        set.insert_path(&[field]);
+    }
+    for field in [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ] {
+        set.insert_path(&["metadata", field]);
+    }
+    set
+});
+
+/// Records that `writer` made `new` of `old` by create, update or patch: sets `metadata.managedFields` of `new`.
+///
+/// Called on what has been decoded, pruned and defaulted, before anything is put right that the writer may not change.
+/// `managedFields` that the writer sends count only if there is an `old`, and only for the object as a whole.
+pub fn record_update(schema: &Schema, old: Option<&Value>, new: &mut Value, writer: Writer<'_>) {
+    let sent = object::meta_mut(new).remove("managedFields").unwrap_or_default();
+    let mut managers = match old {
+        None => Managers::default(),
+        Some(old) => {
+            let sent = if writer.subresource.is_empty() { accepted(&sent, writer.custom) } else { None };
+            let managers = sent.unwrap_or_else(|| managers_of(old));
+            if managers.is_empty() {
+                // Whom nobody has followed from the start is followed from the first apply on.
+                return;
+            }
+            managers
+        }
+    };
+    let empty = Value::Object(Map::new());
+    update(&mut managers, old.unwrap_or(&empty), new, Shape::of(schema), writer);
+    managers.fold_old_updates();
+    set_managers(new, managers);
+}
+
+/// Takes over the old `managedFields` if nothing but their times has changed: a write that changes nothing is none.
+pub fn keep_times(old: &Value, new: &mut Value) {
+    let entries = |object: &Value| object::meta(object).and_then(|meta| meta.get("managedFields")).cloned();
+    let timeless = |entries: &Option<Value>| {
+        let mut entries = entries.clone().unwrap_or_default();
+        for entry in entries.as_array_mut().into_iter().flatten() {
+            if let Some(entry) = entry.as_object_mut() {
+                entry.remove("time");
+            }
+        }
+        entries
+    };
+    let (before, after) = (entries(old), entries(new));
+    if before == after || timeless(&before) != timeless(&after) {
+        return;
+    }
+    let taken = object::meta_mut(new).remove("managedFields");
+    let same = {
+        let mut bare = old.clone();
+        object::meta_mut(&mut bare).remove("managedFields");
+        bare == *new
+    };
+    if let Some(entries) = if same { before } else { taken } {
+        object::meta_mut(new).insert("managedFields".to_owned(), entries);
+    }
+}
 
 /// Server-side apply: what `live` becomes when `writer` applies `intent`. Without `live` the object is made.
-/// `Err` is the conflict (409, with a cause for each field) or what is wrong with the intent.
+///
+/// The result is to be defaulted, validated and stored like that of any other patch. `Err` is the conflict (409, with a
+/// cause for each field) or what is wrong with the intent.
 pub fn apply(
-    _schema: &Schema,
+    schema: &Schema,
     live: Option<&Value>,
     intent: &Value,
-    _writer: Writer<'_>,
-    _force: bool,
+    writer: Writer<'_>,
+    force: bool,
 ) -> Result<Value, Failure> {
-    Ok(live.unwrap_or(intent).clone())
+    check_kind(intent, writer)?;
+    if object::meta(intent).and_then(|meta| meta.get("managedFields")).is_some_and(|sent| !sent.is_null()) {
+        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+    }
+    let shape = Shape::of(schema);
+    if let Some(fault) = check::check(intent, shape) {
+        return Err(Failure::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "",
+            format!("failed to create typed patch object ({}): {fault}", shown(intent)),
+        ));
+    }
+    let empty = Value::Object(Map::new());
+    let mut live = live.unwrap_or(&empty).clone();
+    let mut managers = managers_of(&live);
+    object::meta_mut(&mut live).remove("managedFields");
+    if managers.is_empty() {
+        let before = Writer { manager: "before-first-apply", ..writer };
+        update(&mut managers, &empty, &live, shape, before);
+    }
+    let apply = Apply { live: &live, intent, managers: &managers, shape, writer };
+    let (mut applied, managers) = match apply.perform(force) {
+        Ok(applied) => applied,
+        Err(conflicts) => {
+            // kubectl that used to apply by itself may go on where it left off.
+            let allowed = if writer.manager == "kubectl" { apply.last_applied() } else { None };
+            let rest = without_allowed(conflicts, allowed.as_ref());
+            if !rest.is_empty() {
+                return Err(conflict(&rest));
+            }
+            apply.perform(true).map_err(|conflicts| conflict(&conflicts))?
+        }
+    };
+    if writer.manager == "kubectl" {
+        update_last_applied(&mut applied, intent);
+    }
+    set_managers(&mut applied, managers);
+    Ok(applied)
+}
+
+/// One apply, ready to be done.
+#[derive(Clone, Copy)]
+struct Apply<'a> {
+    live: &'a Value,
+    intent: &'a Value,
+    managers: &'a Managers,
+    shape: Shape<'a>,
+    writer: Writer<'a>,
+}
+
+impl<'a> Apply<'a> {
+    fn perform(self, force: bool) -> Result<(Value, Managers), Vec<Conflict<'a>>> {
+        let untouched = top_level(self.writer.untouched);
+        let mut applier = Manager::of(self.writer, Operation::Apply);
+        let previous = self.managers.find(&applier);
+        applier.time = previous.and_then(|previous| previous.time);
+        applier.fields = fields_of(self.intent, self.shape);
+        applier.fields.subtract_whole(&untouched);
+
+        let mut managers = self.managers.clone();
+        managers.put(applier.clone());
+        let merged = merge::merge(self.live, self.intent, self.shape);
+        let result = match previous {
+            Some(previous) => merge::prune(merged, &previous.fields, &managers.owned(), self.shape),
+            None => merged,
+        };
+
+        let changes = compare(self.live, &result, self.shape).without(&untouched);
+        let removed = changes.removed.clone();
+        let written = changes.written();
+        if !force {
+            let conflicts = self.managers.conflicts(&applier, &written);
+            if !conflicts.is_empty() {
+                return Err(conflicts);
+            }
+        }
+        managers.lose(Some(&applier), &written, &removed);
+        applier.fields.subtract(&NOBODYS);
+        if result != *self.live {
+            applier.time = Some(self.writer.now);
+        }
+        managers.put(applier);
+        managers.drop_empty();
+        Ok((result, managers))
+    }
+
+    /// The fields that `kubectl apply` has set, according to its annotation, and that still are as it set them.
+    fn last_applied(self) -> Option<FieldSet> {
+        let annotation = object::meta(self.live)?.get("annotations")?.get(LAST_APPLIED)?.as_str()?;
+        let last: Value = serde_json::from_str(annotation).ok()?;
+        if last.get("apiVersion")?.as_str()? != self.writer.api_version || check::check(&last, self.shape).is_some() {
+            return None;
+        }
+        let changes = compare(&last, self.live, self.shape);
+        let mut fields = fields_of(&last, self.shape);
+        fields.subtract(&changes.modified);
+        fields.subtract(&changes.added);
+        fields.subtract(&changes.removed);
+        Some(fields)
+    }
+}
+
+/// The annotation in which `kubectl apply` keeps what it has applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// How many bytes the annotations of an object may have.
+const MOST_ANNOTATIONS: usize = 256 * 1024;
+
+/// Keeps kubectl's annotation up to date, if there is one, so that its user can go back to applying by itself.
+fn update_last_applied(applied: &mut Value, intent: &Value) {
+    let annotations = |object: &Value| object::meta(object).and_then(|meta| meta.get("annotations")).cloned();
+    let Some(Value::Object(mut present)) = annotations(applied) else { return };
+    if present.get(LAST_APPLIED).and_then(Value::as_str).is_none_or(str::is_empty) {
+        return;
+    }
+    let mut intent = intent.clone();
+    if let Some(Value::Object(said)) = object::meta_mut(&mut intent).get_mut("annotations") {
+        said.remove(LAST_APPLIED);
+    }
+    present.insert(LAST_APPLIED.to_owned(), format!("{}\n", as_go_writes(&intent)).into());
+    let size: usize = present.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
+    if size > MOST_ANNOTATIONS {
+        present.remove(LAST_APPLIED);
+    }
+    object::meta_mut(applied).insert("annotations".to_owned(), Value::Object(present));
+}
+
+fn update(managers: &mut Managers, old: &Value, new: &Value, shape: Shape<'_>, writer: Writer<'_>) {
+    let changes = compare(old, new, shape).without(&top_level(writer.untouched));
+    if !changes.is_empty() {
+        managers.updated(Manager::of(writer, Operation::Update), changes, &NOBODYS, writer.now);
+    }
+}
+
+fn top_level(fields: &[&str]) -> FieldSet {
+    let mut set = FieldSet::default();
+    for field in fields {
+        set.insert_path(&[field]);
+    }
+    set
+}
+
+/// What a client may make of `managedFields`: it may set them, and it may reset them. What makes no sense is ignored.
+fn accepted(sent: &Value, custom: bool) -> Option<Managers> {
+    match sent.as_array()?.as_slice() {
+        // Kubernetes cannot tell an empty list from none in custom resources.
+        [] if custom => None,
+        [] => Some(Managers::default()),
+        [Value::Object(entry)] if entry.is_empty() => Some(Managers::default()),
+        _ => Managers::parse(sent),
+    }
+}
+
+fn managers_of(object: &Value) -> Managers {
+    object::meta(object).and_then(|meta| meta.get("managedFields")).and_then(Managers::parse).unwrap_or_default()
+}
+
+fn set_managers(object: &mut Value, managers: Managers) {
+    let meta = object::meta_mut(object);
+    if managers.is_empty() {
+        meta.remove("managedFields");
+    } else {
+        meta.insert("managedFields".to_owned(), managers.into_json());
+    }
+}
+
+fn check_kind(intent: &Value, writer: Writer<'_>) -> Result<(), Failure> {
+    let text = |key| intent.get(key).and_then(Value::as_str).unwrap_or_default();
+    if text("apiVersion") == writer.api_version && text("kind") == writer.kind {
+        return Ok(());
+    }
+    Err(Failure::bad_request(format!("invalid object type: {}", shown_kind(intent))))
+}
+
+/// `<namespace>/<name>; <group>/<version>, Kind=<kind>`.
+fn shown(object: &Value) -> String {
+    format!("{}/{}; {}", object::namespace(object), object::name(object), shown_kind(object))
+}
+
+fn shown_kind(object: &Value) -> String {
+    let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let api_version = text("apiVersion");
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    format!("{slash}{api_version}, Kind={}", text("kind"))
+}
+
+fn without_allowed<'a>(conflicts: Vec<Conflict<'a>>, allowed: Option<&FieldSet>) -> Vec<Conflict<'a>> {
+    let Some(allowed) = allowed else { return conflicts };
+    conflicts
+        .into_iter()
+        .filter_map(|mut conflict| {
+            conflict.fields.subtract(allowed);
+            (!conflict.fields.is_empty()).then_some(conflict)
+        })
+        .collect()
+}
+
+fn conflict(conflicts: &[Conflict<'_>]) -> Failure {
+    let mut causes = Vec::new();
+    let mut groups = Vec::new();
+    for conflict in conflicts {
+        let mut group = format!("conflicts with {}:", conflict.with);
+        conflict.fields.each_path("", &mut |field| {
+            group.push_str("\n- ");
+            group.push_str(&field);
+            let message = format!("conflict with {}", conflict.with);
+            causes.push(Cause { reason: "FieldManagerConflict".to_owned(), message, field });
+        });
+        groups.push(group);
+    }
+    let message = match causes.as_slice() {
+        [one] => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
+        many => format!("Apply failed with {} conflicts: {}", many.len(), groups.join("\n")),
+    };
+    let mut failure = Failure::new(StatusCode::CONFLICT, "Conflict", message);
+    failure.details = Some(Box::new(Details { causes, ..Details::default() }));
+    failure
 }

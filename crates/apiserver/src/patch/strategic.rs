@@ -3,12 +3,11 @@
 //! The directives are read as Kubernetes reads them: `$patch` in a map or in an item of a list, `$retainKeys`,
 //! `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>`.
 
-use std::fmt::Write as _;
-
 use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::not_an_object;
+use crate::ownership::check::go_text as go;
 use crate::ownership::shape::Shape;
 use crate::schema::Schema;
 use crate::status::Failure;
@@ -347,42 +346,4 @@ fn unknown_directive(directive: &Value, map: &Fields) -> Failure {
 /// Kubernetes takes these mistakes for its own.
 fn broken(message: impl Into<String>) -> Failure {
     Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
-}
-
-/// A value as Go's `%v` shows it.
-fn go(value: &Value) -> String {
-    let mut text = String::new();
-    write_go(&mut text, value);
-    text
-}
-
-fn write_go(out: &mut String, value: &Value) {
-    match value {
-        Value::Null => out.push_str("<nil>"),
-        Value::String(text) => out.push_str(text),
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                write_go(out, item);
-            }
-            out.push(']');
-        }
-        Value::Object(fields) => {
-            out.push_str("map[");
-            for (index, (key, field)) in fields.iter().enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                out.push_str(key);
-                out.push(':');
-                write_go(out, field);
-            }
-            out.push(']');
-        }
-        // Writing to a String cannot fail.
-        scalar => drop(write!(out, "{scalar}")),
-    }
 }

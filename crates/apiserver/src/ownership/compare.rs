@@ -1,0 +1,247 @@
+//! Which fields a value has, and which ones differ between two values.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::fields::{Element, FieldSet, Node, Scalar};
+use super::shape::{Items, Kind, Shape};
+
+/// What became of a value: the fields that came, changed and went.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Changes {
+    pub(crate) added: FieldSet,
+    pub(crate) modified: FieldSet,
+    pub(crate) removed: FieldSet,
+}
+
+impl Changes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
+    /// Forgets these fields and all below them.
+    pub(crate) fn without(mut self, excluded: &FieldSet) -> Self {
+        for set in [&mut self.added, &mut self.modified, &mut self.removed] {
+            set.subtract_whole(excluded);
+        }
+        self
+    }
+
+    /// What came or changed.
+    pub(crate) fn written(self) -> FieldSet {
+        let mut written = self.modified;
+        written.add(self.added);
+        written
+    }
+}
+
+/// Compares two objects.
+pub(crate) fn compare(old: &Value, new: &Value, shape: Shape<'_>) -> Changes {
+    let mut change = Change::default();
+    compare_at(Some(old), Some(new), shape, &mut change);
+    Changes { added: change.added.below, modified: change.modified.below, removed: change.removed.below }
+}
+
+#[derive(Default)]
+struct Change {
+    added: Node,
+    modified: Node,
+    removed: Node,
+}
+
+fn compare_at(old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>, change: &mut Change) {
+    if old == new {
+        return;
+    }
+    let leaf = match (shape.kind(old), shape.kind(new)) {
+        (kind, _) if new.is_none() => compare_as(kind, old, new, shape, change),
+        (was, is) if was != is && old.is_some() => {
+            // What was there goes as what it was, and what is there comes as what it is.
+            compare_as(was, old, new, shape, change);
+            compare_as(is, old, new, shape, change)
+        }
+        (_, kind) => compare_as(kind, old, new, shape, change),
+    };
+    if !leaf {
+        change.added.member |= old.is_none();
+        change.removed.member |= new.is_none();
+    }
+}
+
+/// Returns whether the value was compared as a whole.
+fn compare_as(kind: Kind, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>, change: &mut Change) -> bool {
+    match kind {
+        Kind::Map if !shape.whole_map() => {
+            let none = Map::new();
+            let before = old.and_then(Value::as_object).unwrap_or(&none);
+            let after = new.and_then(Value::as_object).unwrap_or(&none);
+            if !before.is_empty() || !after.is_empty() {
+                compare_maps(before, after, shape, change);
+                return false;
+            }
+        }
+        Kind::List if shape.items() != Items::Whole => {
+            let before = old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let after = new.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            if !before.is_empty() || !after.is_empty() {
+                compare_lists(before, after, shape, change);
+                return false;
+            }
+        }
+        _ => {}
+    }
+    match (old, new) {
+        (None, _) => change.added.member = true,
+        (_, None) => change.removed.member = true,
+        _ => change.modified.member = true,
+    }
+    true
+}
+
+fn compare_maps(before: &Map<String, Value>, after: &Map<String, Value>, shape: Shape<'_>, change: &mut Change) {
+    let gone = before.iter().filter(|(key, _)| !after.contains_key(*key)).map(|(key, old)| (key, Some(old), None));
+    let rest = after.iter().map(|(key, new)| (key, before.get(key), Some(new)));
+    for (key, old, new) in gone.chain(rest) {
+        if old != new {
+            let field = shape.field(key).unwrap_or(Shape::Deduced);
+            compare_part(|| Element::Field(key.clone()), old, new, field, change);
+        }
+    }
+}
+
+fn compare_lists(before: &[Value], after: &[Value], shape: Shape<'_>, change: &mut Change) {
+    let item = shape.item();
+    let before = by_element(before, shape);
+    let after = by_element(after, shape);
+    let none: &[&Value] = &[];
+    let gone = before
+        .iter()
+        .filter(|(element, _)| !after.contains_key(*element))
+        .map(|(element, old)| (element, old.as_slice(), none));
+    let rest = after.iter().map(|(element, new)| {
+        let old = before.get(element).map_or(none, Vec::as_slice);
+        (element, old, new.as_slice())
+    });
+    for (element, old, new) in gone.chain(rest) {
+        let at = || element.clone();
+        match (old, new) {
+            ([] | [_], [] | [_]) => {
+                compare_part(at, old.first().copied(), new.first().copied(), item, change);
+            }
+            // Several items under one key are owned together, without their fields.
+            ([_, _, ..], [_, _, ..]) => {
+                if old != new {
+                    change.modified.below.insert(at(), Node::leaf());
+                }
+            }
+            ([_, _, ..], _) => {
+                if let Some(new) = new.first() {
+                    compare_part(at, None, Some(new), item, change);
+                }
+                change.removed.below.insert(at(), Node::leaf());
+            }
+            (_, _) => {
+                if let Some(old) = old.first() {
+                    compare_part(at, Some(old), None, item, change);
+                }
+                change.added.below.insert(at(), Node::leaf());
+            }
+        }
+    }
+}
+
+fn compare_part(
+    element: impl Fn() -> Element,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    shape: Shape<'_>,
+    change: &mut Change,
+) {
+    let mut part = Change::default();
+    compare_at(old, new, shape, &mut part);
+    for (whole, part) in
+        [(&mut change.added, part.added), (&mut change.modified, part.modified), (&mut change.removed, part.removed)]
+    {
+        if !part.is_empty() {
+            whole.below.insert(element(), part);
+        }
+    }
+}
+
+/// The items of a list by what tells them apart.
+fn by_element<'v>(items: &'v [Value], shape: Shape<'_>) -> BTreeMap<Element, Vec<&'v Value>> {
+    let mut groups: BTreeMap<Element, Vec<&Value>> = BTreeMap::new();
+    for item in items {
+        if let Ok(element) = element_of(item, shape) {
+            groups.entry(element).or_default().push(item);
+        }
+    }
+    groups
+}
+
+/// What tells an item of a list from the others. `Err` is why nothing does.
+pub(crate) fn element_of(item: &Value, list: Shape<'_>) -> Result<Element, String> {
+    match list.items() {
+        Items::Whole => Err("invalid indexing of non-associative list".to_owned()),
+        Items::Set => match item {
+            Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
+            Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
+            Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
+            scalar => Ok(Element::Item(Scalar(scalar.clone()))),
+        },
+        Items::Keyed(keys) => {
+            let fields = match item {
+                Value::Object(fields) => fields,
+                Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
+                _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+            };
+            let mut names = Vec::new();
+            for key in keys.iter() {
+                let value = fields.get(key).or_else(|| list.item().default_of(key)).ok_or_else(|| {
+                    format!(
+                        "associative list with keys has an element that omits key field {key:?} (and doesn't have \
+                         default value)"
+                    )
+                })?;
+                names.push((key.to_owned(), Scalar(value.clone())));
+            }
+            names.sort();
+            Ok(Element::Key(names))
+        }
+    }
+}
+
+/// The fields that somebody who writes this object down lays claim to.
+pub(crate) fn fields_of(object: &Value, shape: Shape<'_>) -> FieldSet {
+    node_of(object, shape).below
+}
+
+fn node_of(value: &Value, shape: Shape<'_>) -> Node {
+    let mut node = Node::default();
+    match shape.kind(Some(value)) {
+        Kind::Scalar => node.member = true,
+        Kind::Map if shape.whole_map() => node.member = true,
+        Kind::Map => {
+            for (key, field) in value.as_object().into_iter().flatten() {
+                let mut part = node_of(field, shape.field(key).unwrap_or(Shape::Deduced));
+                let empty = field.is_null() || field.as_object().is_some_and(Map::is_empty);
+                part.member |= empty || !shape.names(key);
+                node.below.insert(Element::Field(key.clone()), part);
+            }
+        }
+        Kind::List if shape.items() == Items::Whole => node.member = true,
+        Kind::List => {
+            let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+            for (element, group) in by_element(items, shape) {
+                let mut part = match group.as_slice() {
+                    [one] => node_of(one, shape.item()),
+                    _ => Node::default(),
+                };
+                part.member = true;
+                node.below.insert(element, part);
+            }
+        }
+    }
+    node
+}

@@ -1,0 +1,283 @@
+//! `managedFields`: who owns what since when.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::Writer;
+use super::compare::Changes;
+use super::fields::FieldSet;
+
+/// More entries of updates than this are folded together.
+const MOST_UPDATERS: usize = 10;
+
+/// Whose entries are folded.
+const ANCIENT: &str = "ancient-changes";
+
+/// How somebody came to own fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    Apply,
+    Update,
+}
+
+/// One entry of `managedFields`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Manager {
+    pub(crate) name: String,
+    pub(crate) operation: Operation,
+    pub(crate) api_version: String,
+    pub(crate) subresource: String,
+    pub(crate) time: Option<Timestamp>,
+    pub(crate) fields: FieldSet,
+}
+
+impl Manager {
+    /// The entry of a writer, with nothing in it yet.
+    pub(crate) fn of(writer: Writer<'_>, operation: Operation) -> Self {
+        Self {
+            name: writer.manager.to_owned(),
+            operation,
+            api_version: writer.api_version.to_owned(),
+            subresource: writer.subresource.to_owned(),
+            time: None,
+            fields: FieldSet::default(),
+        }
+    }
+
+    /// Whether both are about the same writer: who applies does so in whatever version.
+    fn is_same(&self, other: &Self) -> bool {
+        self.operation == other.operation
+            && self.name == other.name
+            && self.subresource == other.subresource
+            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+    }
+
+    /// Sorts managers as the text does by which Kubernetes tells them apart.
+    fn identity(&self) -> String {
+        let mut identity = Map::new();
+        identity.insert("manager".to_owned(), self.name.as_str().into());
+        let mut text = Value::Object(identity).to_string();
+        text.pop();
+        match self.operation {
+            Operation::Apply => text.push_str(",\"operation\":\"Apply\""),
+            Operation::Update => {
+                text.push_str(",\"operation\":\"Update\",\"apiVersion\":");
+                text.push_str(&Value::from(self.api_version.as_str()).to_string());
+            }
+        }
+        text.push_str(&self.subresource);
+        text
+    }
+
+    /// `None` if it makes no sense.
+    fn parse(entry: &Value) -> Option<Self> {
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+        let operation = match text("operation") {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return None,
+        };
+        if text("apiVersion").is_empty() || text("fieldsType") != "FieldsV1" {
+            return None;
+        }
+        Some(Self {
+            name: text("manager").to_owned(),
+            operation,
+            api_version: text("apiVersion").to_owned(),
+            subresource: text("subresource").to_owned(),
+            time: text("time").parse().ok(),
+            fields: match entry.get("fieldsV1") {
+                None | Some(Value::Null) => FieldSet::default(),
+                Some(fields) => FieldSet::parse(fields)?,
+            },
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let mut entry = json!({
+            "apiVersion": self.api_version,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": self.fields.to_json(),
+            "operation": match self.operation {
+                Operation::Apply => "Apply",
+                Operation::Update => "Update",
+            },
+        });
+        for (key, text) in [("manager", &self.name), ("subresource", &self.subresource)] {
+            if !text.is_empty() {
+                entry[key] = text.as_str().into();
+            }
+        }
+        if let Some(time) = self.time {
+            entry["time"] = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
+        }
+        entry
+    }
+
+    fn seconds(&self) -> i64 {
+        self.time.map_or(0, Timestamp::as_second)
+    }
+}
+
+/// As it is shown in conflicts.
+impl fmt::Display for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.name)?;
+        if !self.subresource.is_empty() {
+            write!(f, " with subresource {:?}", self.subresource)?;
+        }
+        match self.operation {
+            Operation::Update => write!(f, " using {}", self.api_version),
+            Operation::Apply => Ok(()),
+        }
+    }
+}
+
+/// All that have written to an object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Managers(Vec<Manager>);
+
+/// A field that somebody else owns.
+#[derive(Debug, Clone)]
+pub(crate) struct Conflict<'a> {
+    pub(crate) with: &'a Manager,
+    pub(crate) fields: FieldSet,
+}
+
+impl Managers {
+    /// Reads `managedFields`. `None` if an entry makes no sense.
+    pub(crate) fn parse(entries: &Value) -> Option<Self> {
+        let mut managers = Self::default();
+        match entries {
+            Value::Array(entries) => {
+                for entry in entries {
+                    managers.put(Manager::parse(entry)?);
+                }
+            }
+            Value::Null => {}
+            _ => return None,
+        }
+        Some(managers)
+    }
+
+    /// Writes `managedFields`, in the order in which Kubernetes keeps them.
+    pub(crate) fn into_json(mut self) -> Value {
+        self.0.sort_by(|left, right| {
+            left.operation
+                .cmp(&right.operation)
+                .then(left.seconds().cmp(&right.seconds()))
+                .then_with(|| left.name.cmp(&right.name))
+                .then_with(|| left.api_version.cmp(&right.api_version))
+                .then_with(|| left.subresource.cmp(&right.subresource))
+        });
+        self.0.iter().map(Manager::to_json).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The entry of the same writer.
+    pub(crate) fn find(&self, like: &Manager) -> Option<&Manager> {
+        self.0.iter().find(|other| other.is_same(like))
+    }
+
+    /// Puts an entry in the place of the one of the same writer. An entry that owns nothing goes.
+    pub(crate) fn put(&mut self, manager: Manager) {
+        self.0.retain(|other| !other.is_same(&manager));
+        self.0.push(manager);
+    }
+
+    pub(crate) fn drop_empty(&mut self) {
+        self.0.retain(|manager| !manager.fields.is_empty());
+    }
+
+    /// All fields that anybody owns.
+    pub(crate) fn owned(&self) -> FieldSet {
+        let mut owned = FieldSet::default();
+        for manager in &self.0 {
+            owned.add(manager.fields.clone());
+        }
+        owned
+    }
+
+    /// What others than `writer` own of what is written.
+    pub(crate) fn conflicts<'a>(&'a self, writer: &Manager, written: &FieldSet) -> Vec<Conflict<'a>> {
+        let mut conflicts: Vec<Conflict<'_>> = self
+            .0
+            .iter()
+            .filter(|manager| !manager.is_same(writer))
+            .map(|manager| Conflict { with: manager, fields: manager.fields.common(written) })
+            .filter(|conflict| !conflict.fields.is_empty())
+            .collect();
+        conflicts.sort_by_cached_key(|conflict| conflict.with.identity());
+        conflicts
+    }
+
+    /// Everybody but `writer` loses what has been written or removed.
+    pub(crate) fn lose(&mut self, writer: Option<&Manager>, written: &FieldSet, removed: &FieldSet) {
+        for manager in &mut self.0 {
+            if writer.is_none_or(|writer| !manager.is_same(writer)) {
+                manager.fields.subtract(written);
+                manager.fields.subtract(removed);
+            }
+        }
+        self.drop_empty();
+    }
+
+    /// Records that `writer` has updated the object.
+    pub(crate) fn updated(&mut self, writer: Manager, changes: Changes, stripped: &FieldSet, now: Timestamp) {
+        let Changes { added, mut modified, removed } = changes;
+        modified.add(added);
+        let mut written = modified;
+        self.lose(None, &written, &removed);
+        written.subtract(stripped);
+        if written.is_empty() {
+            return;
+        }
+        if let Some(previous) = self.find(&writer) {
+            written.add(previous.fields.clone());
+        }
+        self.put(Manager { fields: written, time: Some(now), ..writer });
+    }
+
+    /// Folds the oldest updates together, those of each version apart.
+    pub(crate) fn fold_old_updates(&mut self) {
+        let mut updaters: Vec<Manager> = Vec::new();
+        let mut rest: Vec<Manager> = Vec::new();
+        for manager in std::mem::take(&mut self.0) {
+            if manager.operation == Operation::Update { updaters.push(manager) } else { rest.push(manager) }
+        }
+        if updaters.len() > MOST_UPDATERS {
+            updaters.sort_by(|left, right| match left.seconds().cmp(&right.seconds()) {
+                Ordering::Equal => left.identity().cmp(&right.identity()),
+                order => order,
+            });
+            updaters = folded(updaters);
+        }
+        rest.append(&mut updaters);
+        self.0 = rest;
+    }
+}
+
+fn folded(updaters: Vec<Manager>) -> Vec<Manager> {
+    let mut length = updaters.len();
+    let mut kept: Vec<Manager> = Vec::new();
+    for manager in updaters {
+        let first = kept.iter_mut().find(|first| first.api_version == manager.api_version);
+        match first {
+            Some(first) if length > MOST_UPDATERS => {
+                ANCIENT.clone_into(&mut first.name);
+                first.subresource.clear();
+                first.time = manager.time;
+                first.fields.add(manager.fields);
+                length -= 1;
+            }
+            _ => kept.push(manager),
+        }
+    }
+    kept
+}
