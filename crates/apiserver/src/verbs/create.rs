@@ -40,8 +40,15 @@ impl Api {
             drop_status(&mut object);
         }
         forget_what_the_server_sets(&mut object);
-        let writer =
-            Writer { manager: &options.manager, api_version: &served.api_version(), subresource: "", now: self.now() };
+        let writer = Writer {
+            manager: &options.manager,
+            api_version: &served.api_version(),
+            kind: &served.resource.kind,
+            subresource: "",
+            untouched: ownership::untouched(&served.resource, served.version(), Part::Main),
+            custom: served.resource.custom,
+            now: self.now(),
+        };
         ownership::record_update(&served.version().schema, None, &mut object, writer);
         let object = self.insert(served, object, options).await?;
         Ok(Written { object, created: true, warnings: read.warnings })

@@ -83,7 +83,10 @@ impl Api {
             let writer = Writer {
                 manager: &options.manager,
                 api_version: &api_version,
+                kind: &served.resource.kind,
                 subresource: part_name(part),
+                untouched: ownership::untouched(&served.resource, served.version(), part),
+                custom: served.resource.custom,
                 now: self.now(),
             };
             let mut intended = intent.value.clone();

@@ -135,8 +135,15 @@ impl Api {
         keep_other_parts(served, part, &before.shown, &mut new);
         keep_what_the_server_set(&before.shown, &mut new);
         if record == Record::Update {
-            let writer =
-                Writer { manager: &options.manager, api_version: &served.api_version(), subresource, now: self.now() };
+            let writer = Writer {
+                manager: &options.manager,
+                api_version: &served.api_version(),
+                kind: &resource.kind,
+                subresource,
+                untouched: ownership::untouched(resource, served.version(), part),
+                custom: resource.custom,
+                now: self.now(),
+            };
             ownership::record_update(&served.version().schema, Some(&before.shown), &mut new, writer);
         }
         if resource.custom && part == Part::Status {
@@ -155,6 +162,7 @@ impl Api {
             lens.load(&mut object);
             Attempt::Done(object)
         };
+        ownership::keep_times(&before.stored, &mut new);
         if !gone && new == before.stored {
             return Ok(shown(new));
         }
