@@ -71,7 +71,7 @@ impl Plan {
 
 /// Version `v1` of a built-in. `component` is the name of its schema.
 fn v1(component: &str, columns: Vec<Column>, selectable: &[&str]) -> Result<Version, Failure> {
-    let schema = Schema::parse(&schemas::structural(component), "")
+    let schema = Schema::of_built_in(&schemas::structural(component))
         .map_err(|errors| Failure::internal(format!("the schema of {component} is broken: {errors:?}")))?;
     Ok(Version {
         name: "v1".to_owned(),

@@ -8,6 +8,8 @@ use serde_json::Value;
 use crate::status::{FieldError, FieldFault};
 
 mod default;
+mod defaults;
+mod embedded;
 mod format;
 mod lists;
 mod meta;
@@ -17,11 +19,14 @@ pub(crate) mod pattern;
 mod prune;
 mod ratchet;
 mod read;
+mod spec;
+mod structural;
 mod validate;
 
 pub use format::Format;
 pub use node::{Additional, Kind, Limits, ListType, MapType, Node, Pattern, Rule};
 pub(crate) use path::{NIL, Path};
+pub(crate) use read::Props;
 
 /// A structural schema.
 #[derive(Debug)]
@@ -31,11 +36,47 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Reads an `openAPIV3Schema`. `path` is where it stands in the CustomResourceDefinition, for the errors.
-    pub fn parse(openapi: &Value, _path: &str) -> Result<Self, Vec<FieldError>> {
+    /// Reads an `openAPIV3Schema`. `path` is where it stands in the CustomResourceDefinition, for the errors: they are
+    /// all that Kubernetes has against it, but for the rules in it.
+    pub fn parse(openapi: &Value, path: &str) -> Result<Self, Vec<FieldError>> {
+        let at = Path::Base(path);
+        let Some(props) = Props::of(openapi) else {
+            return Err(vec![FieldError::required(at.field("type").to_string(), "must not be empty at the root")]);
+        };
+        let schema = Self::read(openapi);
+        let mut errors = Vec::new();
+        if props.flag("nullable") {
+            let at = at.field("nullable").to_string();
+            errors.push(FieldError::forbidden(at, "nullable cannot be true at the root"));
+        }
+        let unsupported = structural::unsupported(props);
+        if unsupported.is_none() {
+            let mut faults = structural::check(props, &at);
+            if faults.is_empty() {
+                faults = defaults::check(&schema.root, &at);
+            }
+            errors.append(&mut faults);
+        }
+        errors.append(&mut spec::check(props, &at));
+        match unsupported {
+            Some(why) if errors.is_empty() => Err(vec![FieldError::invalid(path, "", why)]),
+            _ if errors.is_empty() => Ok(schema),
+            _ => Err(errors),
+        }
+    }
+
+    /// Reads the schema of a built-in, which need not be structural: it may say what `metadata` is.
+    pub fn of_built_in(openapi: &Value) -> Result<Self, Vec<FieldError>> {
+        match openapi {
+            Value::Object(_) => Ok(Self::read(openapi)),
+            other => Err(vec![FieldError::invalid(NIL, other.clone(), "must be an object")]),
+        }
+    }
+
+    fn read(openapi: &Value) -> Self {
         let mut root = read::node(openapi);
         root.resource = true;
-        Ok(Self { raw: openapi.clone(), root })
+        Self { raw: openapi.clone(), root }
     }
 
     /// The schema as it was written, for OpenAPI documents.
@@ -48,9 +89,33 @@ impl Schema {
         &self.root
     }
 
-    /// Drops fields that the schema does not know; returns their paths, as `spec.a[0].b`.
+    /// Gives an object that comes in the form that the schema says: fields that it does not know go, and `metadata`,
+    /// also that of embedded resources, becomes what Go would make of it. Returns the paths of the unknown fields, as
+    /// `spec.a[0].b`, in the order in which strict decoding reports them. `Err` is what the decoder says about metadata
+    /// that cannot be read.
+    pub fn coerce(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        let mut unknown = Vec::new();
+        if let Some(metadata) = object.get_mut("metadata") {
+            meta::decode(metadata, &Path::Base("metadata"), &mut unknown)?;
+        }
+        unknown.append(&mut prune::prune(&self.root, object));
+        let mut embedded = Vec::new();
+        embedded::coerce(&self.root, object, &Path::ROOT, &mut embedded).map_err(|error| error.to_string())?;
+        embedded.sort_unstable();
+        unknown.append(&mut embedded);
+        Ok(unknown)
+    }
+
+    /// As [`Schema::coerce`] for objects that are known to be readable: what cannot be read stays.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
-        prune::prune(&self.root, object)
+        let mut unknown = Vec::new();
+        if let Some(metadata) = object.get_mut("metadata") {
+            // What cannot be read is for `coerce` to refuse.
+            let _ = meta::decode(metadata, &Path::Base("metadata"), &mut unknown);
+        }
+        unknown.append(&mut prune::prune(&self.root, object));
+        let _ = embedded::coerce(&self.root, object, &Path::ROOT, &mut unknown);
+        unknown
     }
 
     /// Fills in defaults, and drops nulls where null is no value.
@@ -61,6 +126,7 @@ impl Schema {
     /// What the schema says against the object. With `old`, what was wrong before and is untouched is let pass.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = validate::validate(&self.root, new, ratchet::Old::of(old), "");
+        embedded::validate(&self.root, new, &Path::ROOT, &mut errors);
         self.validate_lists(new, old, &mut errors);
         errors
     }
@@ -94,6 +160,26 @@ impl Schema {
         }
         errors.append(&mut found);
     }
+}
+
+/// What keeps a text from being a DNS-1035 label.
+pub(crate) fn dns_1035_faults(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > 63 {
+        faults.push("must be no more than 63 characters".to_owned());
+    }
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let fits =
+        text.starts_with(|first: char| first.is_ascii_lowercase()) && !text.ends_with('-') && text.bytes().all(inner);
+    if !fits {
+        faults.push(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+             character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+             validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    faults
 }
 
 /// Rules are evaluated only on objects that have the form that the schema says. This is what is added to `errors`

@@ -9,6 +9,8 @@ pub(crate) enum Path<'a> {
     Base(&'a str),
     /// A field: `.name`.
     Field(&'a Path<'a>, &'a str),
+    /// A field of a map, which has its dot even at the beginning.
+    Dotted(&'a Path<'a>, &'a str),
     /// A key of a map: `[name]`.
     Key(&'a Path<'a>, &'a str),
     /// An item of a list: `[0]`.
@@ -48,7 +50,7 @@ impl fmt::Display for Path<'_> {
         match self {
             Path::Base(text) => f.write_str(text),
             Path::Field(parent, name) if parent.is_root() => f.write_str(name),
-            Path::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Path::Field(parent, name) | Path::Dotted(parent, name) => write!(f, "{parent}.{name}"),
             Path::Key(parent, name) => write!(f, "{parent}[{name}]"),
             Path::Index(parent, index) => write!(f, "{parent}[{index}]"),
         }

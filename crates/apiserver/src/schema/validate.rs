@@ -12,14 +12,23 @@ use crate::status::{FieldError, FieldFault, quoted, shown_float};
 
 /// Collects what is wrong with `value`. `base` stands before each path of an error, but not in its sentence.
 pub(crate) fn validate(node: &Node, value: &Value, old: Old<'_>, base: &str) -> Vec<FieldError> {
-    let mut check = Check { errors: Vec::new(), base };
+    let mut check = Check { errors: Vec::new(), base, of_default: false };
     check.ratcheted(node, value, old, &Path::ROOT);
+    check.errors
+}
+
+/// The same for a default in a schema.
+pub(crate) fn validate_default(node: &Node, default: &Value, base: &str) -> Vec<FieldError> {
+    let mut check = Check { errors: Vec::new(), base, of_default: true };
+    check.ratcheted(node, default, Old::None, &Path::ROOT);
     check.errors
 }
 
 struct Check<'b> {
     errors: Vec<FieldError>,
     base: &'b str,
+    /// Kubernetes does not look at `x-kubernetes-int-or-string` in defaults.
+    of_default: bool,
 }
 
 /// How many checks were passed.
@@ -44,7 +53,8 @@ impl Check<'_> {
             self.listed(limits, value, path);
             return count;
         }
-        if node.kind.is_some() || node.int_or_string || limits.checked_format.is_some() {
+        let typed = node.kind.is_some() || node.int_or_string && !self.of_default;
+        if typed || limits.checked_format.is_some() {
             count += self.kind(node, value, path) + 1;
         }
         count += self.alternatives(limits, value, path) + 1;
@@ -206,7 +216,7 @@ impl Check<'_> {
 
     /// Checks without collecting. Nothing is let pass for being old inside of alternatives.
     fn aside(&self, node: &Node, value: &Value, path: &Path<'_>) -> (Count, Vec<FieldError>) {
-        let mut check = Check { errors: Vec::new(), base: self.base };
+        let mut check = Check { errors: Vec::new(), ..*self };
         let count = check.value(node, value, Old::None, path);
         (count, check.errors)
     }
@@ -334,7 +344,7 @@ impl Check<'_> {
             }
             Some(Additional::Of(below)) => {
                 for (key, field) in fields.iter().filter(|(key, _)| !node.properties.contains_key(*key)) {
-                    count += self.ratcheted(below, field, old.field(key), &path.field(key));
+                    count += self.ratcheted(below, field, old.field(key), &Path::Dotted(path, key));
                 }
             }
             Some(Additional::Any(true)) | None => {}
@@ -382,11 +392,12 @@ impl Check<'_> {
     }
 
     fn add(&mut self, fault: FieldFault, path: &Path<'_>, sentence: String) {
-        let path = match (self.base, path.is_root()) {
-            ("", true) => NIL.to_owned(),
-            (base, true) => base.to_owned(),
-            ("", false) => path.to_string(),
-            (base, false) => format!("{base}.{path}"),
+        let path = path.to_string();
+        let path = match (self.base, path.strip_prefix('.').unwrap_or(&path)) {
+            ("", "") => NIL.to_owned(),
+            (base, "") => base.to_owned(),
+            ("", path) => path.to_owned(),
+            (base, path) => format!("{base}.{path}"),
         };
         self.errors.push(FieldError::new(fault, path, sentence));
     }
