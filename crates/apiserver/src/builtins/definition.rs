@@ -3,6 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Plan, column, name_column, rules, v1};
+use crate::crd::CLEANUP;
+use crate::crd::conditions::{self, Condition};
+use crate::object;
 use crate::resource::{Cell, Column, Hooks, Part, Resource, Scope, Version};
 use crate::status::Failure;
 
@@ -20,7 +23,7 @@ pub(super) fn resource() -> Result<Resource, Failure> {
     let columns = vec![name_column(), Column { kind: "date".to_owned(), ..created }];
     let component = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
     let version = Version { status: true, ..v1(component, columns, &[])? };
-    let hooks = Hooks { default, prepare, ..Hooks::NONE };
+    let hooks = Hooks { default, prepare, deleting, held, ..Hooks::NONE };
     Ok(plan.resource(vec![version], hooks))
 }
 
@@ -50,16 +53,53 @@ fn default(new: &mut Value) {
 }
 
 fn prepare(new: &mut Value, old: Option<&Value>, part: Part) {
+    let generation = old.and_then(|old| old["metadata"]["generation"].as_i64());
     match (old, part) {
         (Some(old), Part::Status) => rules::keep_old(new, old, "spec"),
-        (Some(old), _) => rules::keep_old(new, old, "status"),
+        (Some(old), _) => {
+            rules::keep_old(new, old, "status");
+            if new["spec"] != old["spec"] {
+                set_generation(new, generation.unwrap_or(0) + 1);
+            }
+        }
         (None, _) => {
             rules::set(new, "status", json!({ "conditions": null, "acceptedNames": { "plural": "", "kind": "" } }));
+            set_generation(new, 1);
         }
     }
     if part != Part::Status {
         remember_stored_version(new);
     }
+}
+
+fn set_generation(definition: &mut Value, generation: i64) {
+    object::meta_mut(definition).insert("generation".to_owned(), generation.into());
+}
+
+/// Its objects go first: the definition waits for them, and says so.
+fn deleting(definition: &mut Value) {
+    let meta = object::meta_mut(definition);
+    let since = meta.get("deletionTimestamp").cloned().unwrap_or_default();
+    meta.remove("deletionGracePeriodSeconds");
+    // Unlike that of other objects, its generation does not count deletion.
+    if let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
+        meta.insert("generation".to_owned(), (generation - 1).into());
+    }
+    let finalizers = meta.entry("finalizers").or_insert_with(|| json!([]));
+    if let Value::Array(finalizers) = finalizers
+        && !finalizers.iter().any(|finalizer| finalizer == CLEANUP)
+    {
+        finalizers.push(CLEANUP.into());
+    }
+    rules::keep(definition, "status", json!({}));
+    if let Some(status) = definition.get_mut("status") {
+        conditions::set(status, &Condition::deletion_pending(), since.as_str().unwrap_or_default());
+    }
+}
+
+/// Until its deletion has begun, a definition cannot just vanish.
+fn held(definition: &Value) -> bool {
+    !conditions::is_true(definition, "Terminating")
 }
 
 /// Objects may be stored in this version from now on.
