@@ -16,6 +16,7 @@ pub(crate) mod conditions;
 mod controller;
 mod names;
 mod reading;
+pub(crate) mod validate;
 
 pub use controller::Definitions;
 

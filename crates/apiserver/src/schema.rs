@@ -24,9 +24,12 @@ mod structural;
 mod validate;
 
 pub use format::Format;
+pub(crate) use format::is_request_uri;
 pub use node::{Additional, Kind, Limits, ListType, MapType, Node, Pattern, Rule};
 pub(crate) use path::{NIL, Path};
 pub(crate) use read::Props;
+pub(crate) use spec::{find, shown_texts};
+pub(crate) use structural::unsupported as path_faults;
 
 /// A structural schema.
 #[derive(Debug)]

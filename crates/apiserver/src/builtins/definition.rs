@@ -7,7 +7,7 @@ use crate::crd::CLEANUP;
 use crate::crd::conditions::{self, Condition};
 use crate::object;
 use crate::resource::{Cell, Column, Hooks, Part, Resource, Scope, Version};
-use crate::status::Failure;
+use crate::status::{Failure, FieldError};
 
 pub(super) fn resource() -> Result<Resource, Failure> {
     let plan = Plan {
@@ -23,7 +23,7 @@ pub(super) fn resource() -> Result<Resource, Failure> {
     let columns = vec![name_column(), Column { kind: "date".to_owned(), ..created }];
     let component = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
     let version = Version { status: true, ..v1(component, columns, &[])? };
-    let hooks = Hooks { default, prepare, deleting, held, ..Hooks::NONE };
+    let hooks = Hooks { default, prepare, validate, deleting, held, ..Hooks::NONE };
     Ok(plan.resource(vec![version], hooks))
 }
 
@@ -70,6 +70,10 @@ fn prepare(new: &mut Value, old: Option<&Value>, part: Part) {
     if part != Part::Status {
         remember_stored_version(new);
     }
+}
+
+fn validate(new: &Value, old: Option<&Value>, part: Part, _: &Version) -> Vec<FieldError> {
+    if part == Part::Status { Vec::new() } else { crate::crd::validate::validate(new, old) }
 }
 
 fn set_generation(definition: &mut Value, generation: i64) {

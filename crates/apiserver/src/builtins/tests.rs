@@ -279,11 +279,14 @@ fn new_events_must_be_complete() {
 
 #[test]
 fn definitions_get_their_names_completed_and_remember_what_was_stored() {
+    let schema = json!({ "openAPIV3Schema": { "type": "object" } });
     let definition = json!({
         "metadata": { "name": "widgets.example.com" },
         "spec": {
             "group": "example.com", "scope": "Namespaced", "names": { "plural": "widgets", "kind": "Widget" },
-            "versions": [{ "name": "v1", "served": true, "storage": true }, { "name": "v2" }],
+            "versions": [
+                { "name": "v1", "served": true, "storage": true, "schema": schema }, { "name": "v2", "schema": schema },
+            ],
         },
     });
     let born = create("apiextensions.k8s.io", "customresourcedefinitions", definition).unwrap();
@@ -292,7 +295,8 @@ fn definitions_get_their_names_completed_and_remember_what_was_stored() {
         json!({ "plural": "widgets", "kind": "Widget", "singular": "widget", "listKind": "WidgetList" })
     );
     assert_eq!(born["spec"]["conversion"], json!({ "strategy": "None" }));
-    assert_eq!(born["spec"]["versions"][1], json!({ "name": "v2", "served": false, "storage": false }));
+    let second = json!({ "name": "v2", "served": false, "storage": false, "schema": schema });
+    assert_eq!(born["spec"]["versions"][1], second);
     assert_eq!(
         born["status"],
         json!({ "conditions": null, "acceptedNames": { "plural": "", "kind": "" }, "storedVersions": ["v1"] })

@@ -102,7 +102,7 @@ impl Format {
 }
 
 /// `url.ParseRequestURI`: an absolute URI or an absolute path.
-fn is_request_uri(text: &str) -> bool {
+pub(crate) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
         return false;
     }

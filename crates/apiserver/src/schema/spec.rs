@@ -348,9 +348,10 @@ pub(crate) fn find<'s>(
     path: &str,
     schema: Props<'s>,
     brackets: bool,
-) -> Result<(Vec<String>, Option<Props<'s>>), &'static str> {
+) -> Result<(Vec<String>, Option<Props<'s>>), String> {
     const NOWHERE: &str = "does not refer to a valid field";
     const TOO_SHORT: &str = "unexpected end of JSON path";
+    let token_of = |rest: &str| rest[..rest.find(['.', '[', ']']).unwrap_or(rest.len())].to_owned();
     let mut steps = Vec::new();
     let mut place = Some(schema);
     let mut rest = path;
@@ -358,21 +359,22 @@ pub(crate) fn find<'s>(
         let (name, after) = if let Some(after) = rest.strip_prefix('.') {
             let end = after.find(['.', '[', ']']).unwrap_or(after.len());
             match after.get(..end) {
-                _ if after.is_empty() => return Err(TOO_SHORT),
+                _ if after.is_empty() => return Err(TOO_SHORT.to_owned()),
                 // A delimiter where a name should be is read as a name.
                 Some("") => after.split_at(after.chars().next().map_or(0, char::len_utf8)),
                 _ => after.split_at(end),
             }
         } else if let Some(after) = rest.strip_prefix('[') {
             if !brackets {
-                return Err("array notation is not allowed");
+                return Err("array notation is not allowed".to_owned());
             }
-            let Some(after) = after.strip_prefix('\'') else { return Err("expected single quoted string") };
-            let Some(end) = after.find('\'') else { return Err("expected single quoted string") };
-            let (name, after) = (&after[..end], &after[end + 1..]);
+            let quoted = after.strip_prefix('\'').and_then(|after| after.split_once('\''));
+            let Some((name, after)) = quoted else {
+                return Err(format!("expected single quoted string but got {}", token_of(after)));
+            };
             (name, after.strip_prefix(']').ok_or(TOO_SHORT)?)
         } else {
-            return Err("expected [ or .");
+            return Err(format!("expected [ or . but got: {}", token_of(rest)));
         };
         let here = place.ok_or(NOWHERE)?;
         place = if here.named("properties").next().is_some() {
@@ -381,7 +383,7 @@ pub(crate) fn find<'s>(
         } else if here.given("additionalProperties").is_some() {
             here.schema("additionalProperties")
         } else {
-            return Err(NOWHERE);
+            return Err(NOWHERE.to_owned());
         };
         steps.push(name.to_owned());
         rest = after;

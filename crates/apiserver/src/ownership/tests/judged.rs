@@ -47,7 +47,7 @@ fn service_account() -> Schema {
             },
         },
     });
-    Schema::parse(&schema, "").unwrap()
+    Schema::of_built_in(&schema).unwrap()
 }
 
 /// As much of a server as the stories need.
