@@ -3,6 +3,7 @@
 //! The store knows bytes, not JSON. Every write concerns one key, states what it expects to find there, and gets the
 //! next revision. Its bytes are rendered when that revision is known, because objects carry it.
 
+mod disk;
 mod history;
 mod memory;
 #[cfg(test)]
@@ -10,11 +11,15 @@ mod tests;
 mod visible;
 mod watch;
 
+use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use self::disk::Disk;
+pub use self::disk::{OpenError, Options};
 pub use self::history::Limits;
 use self::memory::Memory;
 use self::visible::Visible;
@@ -122,6 +127,7 @@ pub struct Store {
 #[derive(Debug, Clone)]
 enum Writer {
     Memory(Arc<Memory>),
+    Disk(Arc<Disk>),
 }
 
 impl Store {
@@ -134,6 +140,29 @@ impl Store {
     pub fn memory_with(limits: Limits) -> Self {
         let visible = Arc::new(Visible::new(visible::State::empty(), 1, limits));
         Self { writer: Writer::Memory(Arc::new(Memory::new(visible.clone()))), visible }
+    }
+
+    /// The store in a folder, which is made if it is not there. One process at a time can have it.
+    ///
+    /// History is not kept: right after this only the newest revision can be asked for.
+    pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
+        let (visible, disk) = disk::open(folder, options)?;
+        Ok(Self { visible, writer: Writer::Disk(Arc::new(disk)) })
+    }
+
+    /// Writes the store as it is now into another folder, which must be empty or not there. That folder can be opened.
+    /// Others read and write meanwhile. Blocks.
+    pub fn backup(&self, to: &Path) -> io::Result<()> {
+        let (state, revision) = self.visible.snapshot();
+        disk::backup(&state, revision, to)
+    }
+
+    /// Finishes what is queued, refuses more, and lets go of the folder. Dropping the last clone does the same. Blocks
+    /// for some milliseconds.
+    pub fn close(&self) {
+        if let Writer::Disk(disk) = &self.writer {
+            disk.close();
+        }
     }
 
     /// The newest revision.
@@ -174,10 +203,10 @@ impl Store {
     ///
     /// The bytes are rendered exactly once, and only if the write is going to be tried with them. Who stops waiting for
     /// the answer does not stop the write.
-    #[expect(clippy::unused_async, reason = "a disk takes its time")]
     pub async fn write(&self, key: &str, expect: Expect, change: Change) -> Result<Revision, StoreError> {
         match &self.writer {
             Writer::Memory(memory) => memory.write(key, expect, change),
+            Writer::Disk(disk) => disk.write(key, expect, change).await,
         }
     }
 

@@ -23,7 +23,8 @@ impl Memory {
         let found = self.visible.get(key)?;
         let event = Arc::new(change.happen(expect, key, found, self.visible.newest() + 1)?);
         let revision = event.revision;
-        self.visible.publish(vec![event.clone()], |State::Memory(entries)| {
+        self.visible.publish(vec![event.clone()], |state| {
+            let State::Memory(entries) = state else { return };
             let entries = Arc::make_mut(entries);
             if event.deleted {
                 entries.remove(&event.key);

@@ -1,6 +1,10 @@
 //! The store as its users see it. What holds for one backend holds for the other.
 
+mod kill;
 mod model;
+mod on_disk;
+mod power;
+mod sim;
 mod watching;
 
 use std::ops::ControlFlow;
@@ -8,6 +12,10 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use super::*;
+
+/// Limits so small that files, copies of the index and clearing away all happen in a short test.
+pub(super) const SMALL: Options =
+    Options { history: model::LIMITS, segment_bytes: 16 << 10, checkpoint_bytes: 8 << 10, garbage_bytes: 16 << 10 };
 
 pub(super) fn text(text: &str) -> Render {
     let bytes = Bytes::copy_from_slice(text.as_bytes());

@@ -1,8 +1,6 @@
 //! What readers see: the newest state, the history that led there and who waits for more. It changes in one step, so a
 //! list and a watch from its revision fit together.
 
-#![expect(clippy::unnecessary_wraps, reason = "a disk can fail")]
-
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use super::disk::{Index, Place, Segments, refusal};
 use super::history::{History, Limits};
 use super::{Entry, Event, Revision, Scan, StoreError};
 
@@ -18,6 +17,7 @@ use super::{Entry, Event, Revision, Scan, StoreError};
 #[derive(Debug, Clone)]
 pub(super) enum State {
     Memory(Arc<BTreeMap<String, (Revision, Bytes)>>),
+    Disk { index: Arc<Index>, segments: Arc<Segments> },
 }
 
 /// What visits an entry and says whether to go on.
@@ -68,8 +68,25 @@ impl Visible {
     }
 
     pub(super) fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
-        let state = self.read().state.clone();
+        let now = self.read();
+        let Some(revision) = now.state.revision(key) else { return Ok(None) };
+        // What was written lately need not be read from disk.
+        if let Some(event) = now.history.at(revision) {
+            return Ok(Some(Entry { key: key.to_owned(), revision, value: event.value.clone() }));
+        }
+        let state = now.state.clone();
+        drop(now);
         state.get(key)
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.read().state.clone()
+    }
+
+    /// The newest state and its revision.
+    pub(super) fn snapshot(&self) -> (State, Revision) {
+        let now = self.read();
+        (now.state.clone(), now.history.newest())
     }
 
     pub(super) fn scan(&self, scan: Scan<'_>, visit: &mut Visit<'_>) -> Result<Revision, StoreError> {
@@ -80,7 +97,7 @@ impl Visible {
 
     pub(super) fn count(&self, scan: Scan<'_>) -> Result<u64, StoreError> {
         let (state, undo, _) = self.moment(scan)?;
-        undo.count(&state, scan)
+        Ok(undo.count(&state, scan))
     }
 
     /// The newest state, what to undo in it to be where the scan wants to be, and when that was.
@@ -194,39 +211,63 @@ impl State {
         Self::Memory(Arc::default())
     }
 
-    pub(super) fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+    fn revision(&self, key: &str) -> Option<Revision> {
         match self {
-            Self::Memory(entries) => Ok(entries.get(key).map(|(revision, value)| Entry {
-                key: key.to_owned(),
-                revision: *revision,
-                value: value.clone(),
-            })),
+            Self::Memory(entries) => entries.get(key).map(|(revision, _)| *revision),
+            Self::Disk { index, .. } => index.get(key).map(|place| place.revision),
         }
     }
 
-    fn visit(&self, scan: Scan<'_>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+    fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        let found = match self {
+            Self::Memory(entries) => entries.get(key).cloned(),
+            Self::Disk { index, segments } => match index.get(key) {
+                Some(place) => Some((place.revision, value(segments, key, *place)?)),
+                None => None,
+            },
+        };
+        Ok(found.map(|(revision, value)| Entry { key: key.to_owned(), revision, value }))
+    }
+
+    pub(super) fn visit(&self, scan: Scan<'_>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        let range = (scan.start(), Bound::Unbounded);
         match self {
             Self::Memory(entries) => {
-                let range = entries.range::<str, _>((scan.start(), Bound::Unbounded));
-                for (key, (revision, value)) in range.take_while(|(key, _)| key.starts_with(scan.prefix)) {
-                    if visit(key, *revision, value).is_break() {
+                for (key, (revision, value)) in entries.range::<str, _>(range) {
+                    if !key.starts_with(scan.prefix) || visit(key, *revision, value).is_break() {
                         break;
                     }
                 }
-                Ok(())
+            }
+            Self::Disk { index, segments } => {
+                for (key, place) in index.range::<str, _>(range) {
+                    if !key.starts_with(scan.prefix)
+                        || visit(key, place.revision, &value(segments, key, *place)?).is_break()
+                    {
+                        break;
+                    }
+                }
             }
         }
+        Ok(())
     }
 
-    fn visit_keys(&self, scan: Scan<'_>, visit: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
+    fn visit_keys(&self, scan: Scan<'_>, visit: &mut dyn FnMut(&str)) {
+        let range = (scan.start(), Bound::Unbounded);
+        let covered = |key: &&str| key.starts_with(scan.prefix);
         match self {
             Self::Memory(entries) => {
-                let range = entries.range::<str, _>((scan.start(), Bound::Unbounded));
-                range.take_while(|(key, _)| key.starts_with(scan.prefix)).for_each(|(key, _)| visit(key));
-                Ok(())
+                entries.range::<str, _>(range).map(|(key, _)| key.as_str()).take_while(covered).for_each(visit);
+            }
+            Self::Disk { index, .. } => {
+                index.range::<str, _>(range).map(|(key, _)| &**key).take_while(covered).for_each(visit);
             }
         }
     }
+}
+
+fn value(segments: &Segments, key: &str, place: Place) -> Result<Bytes, StoreError> {
+    place.read(segments, key).map_err(|error| refusal(&error))
 }
 
 /// What keys held before some events: the first event of a key tells.
@@ -275,9 +316,9 @@ impl Undo {
         Ok(())
     }
 
-    fn count(&self, state: &State, scan: Scan<'_>) -> Result<u64, StoreError> {
+    fn count(&self, state: &State, scan: Scan<'_>) -> u64 {
         let mut count = self.0.values().flatten().count() as u64;
-        state.visit_keys(scan, &mut |key| count += u64::from(!self.0.contains_key(key)))?;
-        Ok(count)
+        state.visit_keys(scan, &mut |key| count += u64::from(!self.0.contains_key(key)));
+        count
     }
 }

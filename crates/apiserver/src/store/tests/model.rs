@@ -213,3 +213,15 @@ proptest! {
         runtime.block_on(follow(&Store::memory_with(LIMITS), LIMITS, steps));
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn disk_behaves_like_the_model(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let disk = sim::Disk::default();
+        runtime.block_on(follow(&disk.open(SMALL).unwrap(), LIMITS, steps));
+        disk.open(SMALL).unwrap();
+    }
+}
