@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
-use crate::discovery;
 use crate::resource::{Resource, Version};
+use crate::{discovery, openapi};
 
 /// Everything that is served at one moment. Taken once per request.
 #[derive(Debug, Default)]
@@ -16,6 +16,7 @@ pub struct Catalogue {
     by_plural: HashMap<String, Vec<Served>>,
     by_kind: HashMap<String, Vec<Served>>,
     discovery: OnceLock<discovery::Documents>,
+    openapi: OnceLock<openapi::Documents>,
 }
 
 /// A resource in one of its versions.
@@ -84,6 +85,11 @@ impl Catalogue {
         self.discovery.get_or_init(|| discovery::Documents::new(self))
     }
 
+    /// How it is described, made when the first client asks.
+    pub(crate) fn openapi(&self) -> &openapi::Documents {
+        self.openapi.get_or_init(|| openapi::Documents::new(self))
+    }
+
     /// Everything that clients can ask for: each resource in each version that is served, in the order of the
     /// resources.
     pub fn served(&self) -> impl Iterator<Item = Served> {
@@ -134,6 +140,11 @@ impl Shelf {
 
     /// Puts another catalogue in its place.
     pub fn replace(&self, catalogue: Catalogue) {
+        if let Some(written) = self.now().openapi.get() {
+            let mut openapi = openapi::Documents::new(&catalogue);
+            openapi::carry_over(written, &mut openapi);
+            catalogue.openapi.set(openapi).ok();
+        }
         self.0.send_replace(Arc::new(catalogue));
     }
 

@@ -19,6 +19,8 @@ mod reading;
 pub(crate) mod validate;
 
 pub use controller::Definitions;
+#[cfg(test)]
+pub(crate) use reading::resource;
 
 /// Where definitions are in the store.
 pub(crate) const PREFIX: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/";

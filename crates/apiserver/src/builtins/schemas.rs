@@ -23,6 +23,7 @@ pub fn components() -> &'static BTreeMap<String, Value> {
             include_str!("schemas/events.json"),
             include_str!("schemas/coordination.json"),
             include_str!("schemas/apiextensions.json"),
+            include_str!("schemas/autoscaling.json"),
         ]
         .into_iter()
         .filter_map(|text| serde_json::from_str::<BTreeMap<String, Value>>(text).ok())
@@ -115,7 +116,7 @@ mod tests {
                 _ => {}
             }
         }
-        assert_eq!(components().len(), 54);
+        assert_eq!(components().len(), 57);
         for (name, schema) in components() {
             let mut found = Vec::new();
             references(schema, &mut found);

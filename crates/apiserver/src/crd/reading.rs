@@ -15,7 +15,7 @@ use crate::store::Revision;
 
 /// The resource that a definition defines. `Err` says what is wrong with it: definitions are checked before they are
 /// stored, but a store may be older than a check.
-pub(super) fn resource(definition: &Value, schema_since: Revision) -> Result<Resource, String> {
+pub(crate) fn resource(definition: &Value, schema_since: Revision) -> Result<Resource, String> {
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten().enumerate();
     let versions = versions.map(|(index, version)| read_version(definition, index, version));
     assemble(definition, versions.collect::<Result<Vec<_>, _>>()?, schema_since)
