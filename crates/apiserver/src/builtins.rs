@@ -11,6 +11,7 @@ use crate::schema::Schema;
 use crate::status::Failure;
 use crate::table::age;
 
+pub mod bootstrap;
 mod config_map;
 mod definition;
 mod event;
