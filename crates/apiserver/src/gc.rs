@@ -64,11 +64,13 @@ async fn collect(api: &Api) -> Result<(), StoreError> {
             catch_up(&mut watch, &mut graph, &mut queue)?;
             let Some(key) = queue.take() else { break };
             match graph.view(&key) {
+                None => queue.done(&key),
+                // It is looked at again when a dependent is gone.
+                Some(view) if view.blocked && view.orphans.is_empty() => queue.done(&key),
                 Some(view) => hands.push(async move {
                     let outcome = attend(api, &key, view).await;
                     (key, outcome)
                 }),
-                None => queue.done(&key),
             }
         }
         tokio::select! {

@@ -1,4 +1,4 @@
-//! The life of namespaces: those that are there from the beginning, and what happens when one is deleted.
+//! What happens when a namespace is deleted.
 //!
 //! A namespace that is being deleted is emptied, Events last; its conditions tell what keeps it; and when nothing is left in
 //! it, it gives up the finalizer `kubernetes` and is gone. Whatever happens in such a namespace is looked at again; when no
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -29,8 +29,6 @@ use crate::store::{Event, Revision, Scan, StoreError, Watch};
 use crate::verbs::{Api, DeleteOptions, Deleted, Propagation, WriteOptions};
 
 const FINALIZER: &str = "kubernetes";
-/// Those that every cluster has.
-const FIRST: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 const EVERYTHING: &str = "/registry/";
 /// How many entries are read at a time.
 const CHUNK: usize = 500;
@@ -40,22 +38,6 @@ const LONGEST_LULL: Duration = Duration::from_secs(8);
 /// When something could not be deleted.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_mins(5);
-
-/// Makes the namespaces that every cluster has. Those that are there stay as they are.
-pub async fn create_first(api: &Api) -> Result<(), Failure> {
-    let served = api.served("", "v1", "namespaces")?;
-    for name in FIRST {
-        if api.get(&served, "", name).is_ok() {
-            continue;
-        }
-        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-        match api.create(&served, "", namespace, &WriteOptions::by("kube-apiserver")).await {
-            Err(failure) if failure.code == StatusCode::CONFLICT => {}
-            other => drop(other?),
-        }
-    }
-    Ok(())
-}
 
 /// Empties namespaces that are being deleted, until told to stop. Begins with those that were left when the last process
 /// ended.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{create_first, run};
+use super::run;
 use crate::catalogue::{Catalogue, Served, Shelf};
 use crate::clock::Clock;
 use crate::object;
@@ -32,7 +32,6 @@ impl World {
 
     async fn new() -> Self {
         let mut world = Self::empty();
-        create_first(&world.api).await.unwrap();
         world.start();
         world.settle().await;
         world
@@ -82,17 +81,6 @@ impl World {
         let conditions = namespace["status"]["conditions"].as_array().unwrap().clone();
         conditions.into_iter().find(|condition| condition["type"] == kind).unwrap()
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_first_namespaces_are_made_once() {
-    let world = World::new().await;
-    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-        assert_eq!(world.get(name).unwrap()["status"]["phase"], "Active");
-    }
-    let revision = world.api.store().revision();
-    create_first(&world.api).await.unwrap();
-    assert_eq!(world.api.store().revision(), revision);
 }
 
 #[tokio::test(start_paused = true)]
