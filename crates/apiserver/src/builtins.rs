@@ -13,6 +13,7 @@ use crate::table::age;
 
 pub mod bootstrap;
 mod config_map;
+pub(crate) mod decode;
 mod definition;
 mod event;
 mod lease;

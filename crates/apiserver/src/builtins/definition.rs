@@ -29,6 +29,7 @@ pub(super) fn resource() -> Result<Resource, Failure> {
 
 fn default(new: &mut Value) {
     if let Some(spec) = new.get_mut("spec") {
+        rules::leave_out(spec, &["preserveUnknownFields"]);
         rules::keep(spec, "conversion", json!({ "strategy": "None" }));
         if let Some(names) = spec.get_mut("names") {
             let kind = rules::text(names, &["kind"]).to_owned();
@@ -42,6 +43,14 @@ fn default(new: &mut Value) {
             rules::leave_out(version, &["deprecated", "additionalPrinterColumns", "selectableFields"]);
             rules::keep(version, "served", false.into());
             rules::keep(version, "storage", false.into());
+            for column in
+                version.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut).into_iter().flatten()
+            {
+                rules::leave_out(column, &["description", "format", "priority"]);
+            }
+            if let Some(schema) = version.get_mut("schema").and_then(|schema| schema.get_mut("openAPIV3Schema")) {
+                tidy(schema);
+            }
         }
     }
     rules::keep(new, "status", json!({}));
@@ -49,6 +58,52 @@ fn default(new: &mut Value) {
         rules::keep(status, "acceptedNames", json!({ "plural": "", "kind": "" }));
         rules::keep(status, "conditions", Value::Null);
         rules::keep(status, "storedVersions", Value::Null);
+    }
+}
+
+/// Leaves out what Go leaves out of a schema.
+fn tidy(schema: &mut Value) {
+    const EMPTY: [&str; 23] = [
+        "id",
+        "$schema",
+        "description",
+        "type",
+        "format",
+        "title",
+        "pattern",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "uniqueItems",
+        "nullable",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "required",
+        "enum",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "properties",
+        "patternProperties",
+        "definitions",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-validations",
+    ];
+    rules::leave_out(schema, &EMPTY);
+    for (key, value) in schema.as_object_mut().into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("properties" | "patternProperties" | "definitions", Value::Object(schemas)) => {
+                schemas.values_mut().for_each(tidy);
+            }
+            ("items" | "allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => schemas.iter_mut().for_each(tidy),
+            ("items" | "not" | "additionalProperties" | "additionalItems", schema @ Value::Object(_)) => tidy(schema),
+            ("externalDocs", documentation) => rules::leave_out(documentation, &["description", "url"]),
+            ("x-kubernetes-validations", Value::Array(all)) => {
+                for rule in all {
+                    rules::leave_out(rule, &["message", "messageExpression", "fieldPath"]);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

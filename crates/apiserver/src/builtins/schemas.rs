@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
+use crate::catalogue::Served;
+
 const REFERENCE: &str = "#/components/schemas/";
 
 /// What only documentation says: Kubernetes checks none of it by the schema for its own kinds.
@@ -31,6 +33,15 @@ pub fn components() -> &'static BTreeMap<String, Value> {
         .collect()
     });
     &COMPONENTS
+}
+
+/// The component that describes a built-in in a version, with its name.
+pub(crate) fn component_of(served: &Served) -> Option<(&'static str, &'static Value)> {
+    let (group, version, kind) = (served.group(), &served.version().name, &served.resource.kind);
+    components().iter().map(|(name, schema)| (name.as_str(), schema)).find(|(_, schema)| {
+        let about = &schema["x-kubernetes-group-version-kind"][0];
+        about["kind"] == **kind && about["group"] == *group && about["version"] == **version
+    })
 }
 
 /// The name of `ObjectMeta` among the [`components`].
@@ -93,7 +104,8 @@ fn in_place(schema: &Value, depth: usize) -> Value {
     whole
 }
 
-fn referred(schema: &Value) -> Option<&str> {
+/// The name of the component that a schema refers to.
+pub(crate) fn referred(schema: &Value) -> Option<&str> {
     let reference = schema.get("$ref").or_else(|| schema.get("allOf")?.get(0)?.get("$ref"))?;
     reference.as_str()?.strip_prefix(REFERENCE)
 }

@@ -302,3 +302,44 @@ fn definitions_get_their_names_completed_and_remember_what_was_stored() {
         json!({ "conditions": null, "acceptedNames": { "plural": "", "kind": "" }, "storedVersions": ["v1"] })
     );
 }
+
+#[test]
+fn definitions_are_kept_without_what_says_nothing() {
+    let definition = json!({ "spec": {
+        "preserveUnknownFields": false, "names": { "kind": "Thing", "shortNames": [], "categories": [] },
+        "versions": [{
+            "name": "v1", "served": true, "storage": true, "deprecated": false, "selectableFields": [],
+            "additionalPrinterColumns": [
+                { "name": "A", "type": "string", "jsonPath": ".a", "priority": 0, "format": "", "description": "" },
+            ],
+            "schema": { "openAPIV3Schema": {
+                "type": "object", "description": "", "required": [],
+                "properties": { "spec": { "type": "object", "nullable": false, "properties": {
+                    "a": { "type": "array", "items": { "type": "string", "minLength": 0, "pattern": "" } },
+                    "e": { "uniqueItems": false, "x-kubernetes-validations": [{ "rule": "self > 0", "message": "" }] },
+                } } },
+            } },
+        }],
+    } });
+    let (resource, _) = built_in("apiextensions.k8s.io", "customresourcedefinitions");
+    let mut kept = definition;
+    (resource.hooks.default)(&mut kept);
+    assert_eq!(
+        kept["spec"],
+        json!({
+            "conversion": { "strategy": "None" },
+            "names": { "kind": "Thing", "singular": "thing", "listKind": "ThingList" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "additionalPrinterColumns": [{ "name": "A", "type": "string", "jsonPath": ".a" }],
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "properties": { "spec": { "type": "object", "properties": {
+                        "a": { "type": "array", "items": { "type": "string", "minLength": 0 } },
+                        "e": { "x-kubernetes-validations": [{ "rule": "self > 0" }] },
+                    } } },
+                } },
+            }],
+        })
+    );
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::builtins::schemas::{OBJECT_META, components};
+use crate::builtins::schemas::{OBJECT_META, component_of, components};
 use crate::catalogue::Served;
 
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
@@ -70,10 +70,8 @@ pub(super) fn group_version_kind(served: &Served, kind: &str) -> Value {
 
 /// `io.k8s.api.core.v1.Secret`; for custom resources the labels of the group in reverse.
 fn name(served: &Served) -> String {
-    let wanted = json!([group_version_kind(served, &served.resource.kind)]);
-    let built_in = components().iter().find(|(_, schema)| schema["x-kubernetes-group-version-kind"] == wanted);
-    if let Some((name, _)) = built_in.filter(|_| !served.resource.custom) {
-        return name.clone();
+    if let Some((name, _)) = component_of(served).filter(|_| !served.resource.custom) {
+        return name.to_owned();
     }
     let group: Vec<&str> = served.group().rsplit('.').collect();
     format!("{}.{}.{}", group.join("."), served.version().name, served.resource.kind)

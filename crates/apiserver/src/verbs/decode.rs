@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use crate::builtins;
 use crate::catalogue::Served;
 use crate::request::body::Document;
 use crate::request::query::FieldValidation;
-use crate::status::{Failure, FieldError, FieldFault, Qualified};
+use crate::status::{Failure, FieldError, Qualified};
 
 /// An object from outside.
 #[derive(Debug, Clone)]
@@ -43,11 +44,9 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
     let Incoming { mut object, duplicates } = incoming;
     let custom = served.resource.custom;
     let mut unknown = read_metadata(&mut object, custom)?;
-    if !custom {
-        check_types(served, &object)?;
-    }
     let version = served.version();
-    let mut pruned = version.schema.prune(&mut object);
+    let mut pruned = if custom { Vec::new() } else { builtins::decode::read(served, &mut object)? };
+    pruned.append(&mut version.schema.prune(&mut object));
     pruned.retain(|path| !unknown.contains(path));
     pruned.sort();
     unknown.append(&mut pruned);
@@ -229,45 +228,6 @@ fn read_time(text: &str) -> Result<String, Why> {
             Err(format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""))
         }
     }
-}
-
-/// Built-ins are Go types in Kubernetes: a value of a wrong type is not read at all.
-fn check_types(served: &Served, object: &Value) -> Result<(), Why> {
-    let kind = &served.resource.kind;
-    for error in served.version().schema.validate(object, None) {
-        let FieldFault::TypeInvalid(found) = &error.fault else { continue };
-        if error.path.starts_with("metadata.") || error.path == "metadata" {
-            continue;
-        }
-        let found = match found.as_str().unwrap_or_default() {
-            "integer" | "number" => "number",
-            "boolean" => "bool",
-            other => other,
-        };
-        let wanted = error.detail.split("must be of type ").nth(1).and_then(|rest| rest.split(':').next());
-        let field = error.path.split(['[']).next().unwrap_or_default();
-        let (top, nested) = field.split_once('.').map_or((field, false), |(top, _)| (top, true));
-        let is_struct = nested && matches!(top, "spec" | "status" | "involvedObject" | "source" | "series");
-        let (owner, field) = match (is_struct, top) {
-            (true, "spec") => (format!("{kind}Spec"), field),
-            (true, "status") => (format!("{kind}Status"), field),
-            (true, "involvedObject") => ("ObjectReference".to_owned(), field),
-            (true, "source") => ("EventSource".to_owned(), field),
-            (true, _) => ("EventSeries".to_owned(), field),
-            (false, _) => (kind.clone(), top),
-        };
-        let go_type = match wanted.unwrap_or_default() {
-            "boolean" => "bool",
-            "integer" => "int32",
-            "object" if matches!(field, "data" | "stringData") && kind == "ConfigMap" => "map[string]string",
-            "object" if field == "data" => "map[string][]uint8",
-            "object" => "map[string]string",
-            "array" => "[]string",
-            other => other,
-        };
-        return Err(format!("json: cannot unmarshal {found} into Go struct field {owner}.{field} of type {go_type}"));
-    }
-    Ok(())
 }
 
 /// What Go's decoder calls a value.
