@@ -71,12 +71,12 @@ async fn writes(folder: &Path, size: usize) {
             }
             floor.push(per_second(done, start));
             let mut tasks = JoinSet::new();
-            for _ in 0..writers {
+            for writer in 0..writers {
                 let (store, value) = (store.clone(), value.clone());
                 tasks.spawn(async move {
                     let (start, mut done) = (Instant::now(), 0);
                     while start.elapsed() < SPELL {
-                        put(&store, &key(fastrand::usize(0..OBJECTS * 10)), &value).await;
+                        put(&store, &key(writer * OBJECTS + fastrand::usize(0..OBJECTS / writers)), &value).await;
                         done += 1;
                     }
                     per_second(done, start)

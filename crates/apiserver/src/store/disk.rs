@@ -5,12 +5,16 @@
 //! appends it in one piece ([`log`]), syncs once, makes it visible and answers. Opening ([`recover`]) reads the last copy of the
 //! index ([`index`]) and the log behind it. Files that are mostly outdated are copied together and removed.
 //!
-//! Why not an embedded database: measured beside redb 4.4 (copy-on-write B-tree, one fsync per commit) on one disk, in
-//! writes per second, median of interleaved runs, with 1 / 8 / 64 writes per sync: values of 2 KB 908 / 2,444 / 8,272
-//! with redb, 2,299 / 3,048 / 27,966 with plain overwriting of prepared space, which is what this log does; values of
-//! 8 KB 388 / 2,317 / 7,053 and 415 / 3,042 / 22,503. After a crash redb walks the whole file (120 to 180 ms for 10,000
-//! objects; an option avoids that for twice the syncs), and after one failed write, as on a full disk, it refuses reads
-//! as well until it is opened again. A log has neither problem, and its index costs some 150 bytes of memory per key.
+//! Why not an embedded database: redb 4.4 (a copy-on-write B-tree, one sync per commit) was measured beside plain files on
+//! one disk, in writes per second, median of interleaved runs, with 1 / 8 / 64 writes per sync. Values of 2 KB: redb 908 /
+//! 2,444 / 8,272; overwriting prepared space, which is what this log does, 2,299 / 3,048 / 27,966. Values of 8 KB: 388 /
+//! 2,317 / 7,053 and 415 / 3,042 / 22,503. After a crash redb walks its whole file (120 to 180 ms for 10,000 objects; an
+//! option avoids that for twice the syncs), and after one failed write, as on a full disk, it refuses reads too until it
+//! is opened again. A log has neither problem, and its index costs some 150 bytes of memory per key. Of this store, on a
+//! busy machine of two cores: 8 writers get 0.9 to 1.2 times what one thread gets that appends and syncs their bytes
+//! together, 64 get 0.55 to 0.75 times; 10,000 objects of 8 KB open in 10 ms (82 ms after a crash with 15 MB of log behind
+//! the index, closing included), are scanned in 60 to 100 ms and counted in 0.1 ms, at 14 MB of resident memory.
+//! `benches/store.rs` repeats that.
 
 mod folder;
 mod index;

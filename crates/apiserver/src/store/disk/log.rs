@@ -127,6 +127,7 @@ impl Log {
             }
             // There may still be space for what matters.
             file.set_len(self.offset)?;
+            self.filled = self.offset;
         }
         file.write_at(self.offset, bytes)?;
         self.filled = self.filled.max(self.offset + len as u64);

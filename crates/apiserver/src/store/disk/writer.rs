@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -29,6 +30,9 @@ pub(super) struct Job {
 /// What is synced together is bounded, so that the first of many writers does not wait for all of them.
 const MOST_JOBS: usize = 256;
 const MOST_BYTES: usize = 4 << 20;
+/// Those who were answered together mostly come again together; it is worth waiting this long for the next of them,
+/// since a sync takes longer.
+const GATHERING: Duration = Duration::from_micros(100);
 /// How much is moved out of an outdated file along with other writes.
 const MOVED_AT_ONCE: usize = 256 << 10;
 /// After a copy of the index failed, the next is tried when there is this much more log.
@@ -40,6 +44,8 @@ pub(super) struct Writer {
     options: Options,
     log: Log,
     usage: Usage,
+    /// How many writes the last batch had.
+    last_jobs: usize,
     /// Where the log ended when the index was copied to disk.
     copied: End,
     /// How much log there is since, and how much there may be before the next copy.
@@ -96,6 +102,7 @@ impl Writer {
             options,
             log,
             usage,
+            last_jobs: 0,
             copied,
             since_copied,
             copy_after,
@@ -148,8 +155,15 @@ impl Writer {
         while let Some(job) = next {
             attempt.try_one(job);
             let full = attempt.jobs() >= MOST_JOBS || attempt.batch.len() >= MOST_BYTES;
-            next = if full { None } else { jobs.try_recv().ok() };
+            next = if full {
+                None
+            } else if attempt.jobs() < self.last_jobs {
+                jobs.recv_timeout(GATHERING).ok()
+            } else {
+                jobs.try_recv().ok()
+            };
         }
+        self.last_jobs = attempt.jobs();
         let Attempt { mut batch, mut puts, events, replies, .. } = attempt;
         let written = turned.and_then(|_| {
             self.moving_along(&mut batch, &mut puts);
@@ -241,10 +255,15 @@ impl Writer {
             && (self.moving.is_some() || wasteful && self.usage.most_outdated(self.log.end().segment).is_some())
     }
 
-    fn begin_to_move(&self) -> Option<Moving> {
+    fn begin_to_move(&mut self) -> Option<Moving> {
         let segment = self.usage.most_outdated(self.log.end().segment)?;
         let State::Disk { index, .. } = self.visible.state() else { return None };
-        let keys = index.iter().filter(|(_, place)| place.segment == segment).map(|(key, _)| key.clone()).collect();
+        let here = index.iter().filter(|(_, place)| place.segment == segment);
+        let keys: Vec<_> = here.map(|(key, _)| key.clone()).collect();
+        if keys.is_empty() {
+            // It would be tried again and again.
+            self.usage.stuck.insert(segment);
+        }
         Some(Moving { segment, keys })
     }
 
