@@ -1,1 +1,157 @@
-//! The server: everything joined, in process or on a socket.
+//! The server: from HTTP requests to [`Api`] and back.
+
+mod answer;
+mod dispatch;
+mod health;
+mod metrics;
+mod read;
+mod stream;
+
+#[cfg(test)]
+mod tests;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use futures::FutureExt;
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use self::answer::failed;
+use self::dispatch::Asked;
+use self::metrics::Metrics;
+use crate::auth::{Auth, Gate};
+use crate::catalogue::{Catalogue, Shelf};
+use crate::clock::Clock;
+use crate::discovery;
+use crate::request::accept::Form;
+use crate::status::Failure;
+use crate::store::Store;
+use crate::tls::{self, Pki, TlsError};
+use crate::verbs::Api;
+
+/// How long a request may take that is not a watch.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What a server is made of.
+#[derive(Debug)]
+pub struct Config {
+    /// Where objects are.
+    pub store: Store,
+    /// What time it is.
+    pub clock: Clock,
+    /// What names, uids and waiting times are drawn from.
+    pub seed: u64,
+    /// What is served from the beginning.
+    pub catalogue: Catalogue,
+    /// Who vouches for callers; without it nobody gets tokens, and only calls within the process are possible.
+    pub auth: Option<Auth>,
+    /// What `/version` adds to the version of Kubernetes that we are like: `beskar7.1`.
+    pub build: String,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    front: Arc<Front>,
+    tasks: TaskTracker,
+}
+
+/// What answers requests.
+#[derive(Debug)]
+struct Front {
+    api: Api,
+    auth: Option<Auth>,
+    metrics: Metrics,
+    build: String,
+}
+
+impl Server {
+    /// Starts a server. It answers through [`Server::router`] and [`Server::serve`].
+    pub fn start(config: Config) -> Result<Self, Failure> {
+        let Config { store, clock, seed, catalogue, auth, build } = config;
+        let api = Api::new(store, Shelf::new(catalogue), clock, seed);
+        let metrics = Metrics::new(api.store());
+        Ok(Self { front: Arc::new(Front { api, auth, metrics, build }), tasks: TaskTracker::new() })
+    }
+
+    /// The objects, for controllers in this process.
+    pub fn api(&self) -> &Api {
+        &self.front.api
+    }
+
+    /// Answers requests in this process. Whoever holds it is the admin.
+    pub fn router(&self) -> Router {
+        Router::new().fallback(answer).with_state(Arc::clone(&self.front))
+    }
+
+    /// Runs a controller until it ends or the server stops.
+    pub fn run(&self, controller: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.api().stopped();
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(controller).await;
+        });
+    }
+
+    /// Answers requests that come through a listener, until the server stops.
+    pub async fn serve(&self, listener: TcpListener, pki: Pki) -> Result<(), TlsError> {
+        let stop = self.api().stopped();
+        if let Some(auth) = &self.front.auth {
+            return tls::serve(listener, pki, Gate::new(auth.clone(), self.router()), stop).await;
+        }
+        // Without somebody who knows callers, nobody is let in.
+        stop.cancelled().await;
+        Ok(())
+    }
+
+    /// Ends watches and controllers, and waits for the controllers.
+    pub async fn stop(&self) {
+        self.api().stop();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Answers one request, whatever happens.
+async fn answer(State(front): State<Arc<Front>>, request: Request<Body>) -> Response<Body> {
+    let begun = Instant::now();
+    let (head, body) = request.into_parts();
+    let asked = Asked::new(&front.api.catalogue(), &head);
+    let label = asked.label();
+    let answering = AssertUnwindSafe(front.dispatch(asked, &head, body)).catch_unwind();
+    let response = match tokio::time::timeout(PATIENCE, answering).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_panic)) => {
+            tracing::error!(method = %head.method, path = head.uri.path(), "answering a request panicked");
+            let failure = Failure::internal("this request caused the server to panic: look in its log for details");
+            failed(&failure, Form::default())
+        }
+        Err(_elapsed) => failed(&timed_out(), Form::default()),
+    };
+    front.metrics.count(&label, response.status(), begun.elapsed());
+    response
+}
+
+fn timed_out() -> Failure {
+    let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
+    let mut failure = Failure::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+    failure.details = Some(Box::default());
+    failure
+}
+
+/// Documents about what is served.
+fn documents(catalogue: &Catalogue, path: &str, head: &Parts, form: Form) -> Option<Response<Body>> {
+    if let Some(response) = discovery::aggregated(catalogue, path, &head.headers) {
+        return Some(response.map(Body::from));
+    }
+    let address = head.headers.get(http::header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let document = discovery::document(catalogue, path, address)?;
+    Some(answer::value(StatusCode::OK, form, &document))
+}

@@ -18,6 +18,7 @@ pub(crate) mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -132,6 +133,12 @@ impl Api {
     pub fn get(&self, served: &Served, namespace: &str, name: &str) -> Result<Value, Failure> {
         let entry = self.entry(served, namespace, name)?.ok_or_else(|| not_found(served, name))?;
         Lens::new(served).value(entry.revision, &entry.value)
+    }
+
+    /// One object as JSON text.
+    pub(crate) fn get_text(&self, served: &Served, namespace: &str, name: &str) -> Result<Bytes, Failure> {
+        let entry = self.entry(served, namespace, name)?.ok_or_else(|| not_found(served, name))?;
+        Lens::new(served).bytes(entry.revision, &entry.value)
     }
 
     /// Changes an object again and again until the change goes through. `change` gets the object as it is and may say

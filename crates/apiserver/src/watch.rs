@@ -26,7 +26,7 @@ use crate::store::{self, Event, Revision, StoreError};
 use crate::verbs::{Api, Found, Lens, Paging, list_prefix, plain_failure, store_failure, too_large_version};
 
 /// How often a bookmark is sent.
-const BOOKMARKS: Duration = Duration::from_secs(60);
+const BOOKMARKS: Duration = Duration::from_mins(1);
 /// How long before the end of a watch the last bookmark is sent.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// The shortest time after which a watch ends that has no time of its own; at most twice that.

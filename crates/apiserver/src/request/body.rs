@@ -1,6 +1,6 @@
 //! The bodies of requests: JSON and YAML, read so that keys that are there twice are noticed.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use http::StatusCode;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -170,7 +170,8 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut list = Vec::new();
         let length = self.path.len();
         loop {
-            self.path.push_str(&format!("[{}]", list.len()));
+            // Writing into a text cannot fail.
+            let _ = write!(self.path, "[{}]", list.len());
             let seed = Seed { path: &mut *self.path, duplicates: &mut *self.duplicates, depth };
             let item = items.next_element_seed(seed)?;
             self.path.truncate(length);

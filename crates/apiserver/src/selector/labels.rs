@@ -195,9 +195,9 @@ impl Parser {
 
     fn take(&mut self) -> (Token, String) {
         let (token, literal) = self.peek();
-        let taken = (token, literal.to_owned());
+        let next = (token, literal.to_owned());
         self.position += 1;
-        taken
+        next
     }
 
     fn requirements(mut self) -> Result<Vec<Requirement>, String> {

@@ -30,7 +30,7 @@ impl Api {
         incoming: impl Into<Incoming> + Send,
         options: &WriteOptions,
     ) -> Result<Written, Failure> {
-        self.check_open(served, "create")?;
+        check_open(served, "create")?;
         let read =
             read(served, incoming.into(), options.field_validation).map_err(|why| cannot_be_handled(served, &why))?;
         let mut object = read.object;
@@ -84,7 +84,7 @@ impl Api {
                 if resource.custom {
                     object::meta_mut(&mut object).insert("generation".to_owned(), 1.into());
                 }
-                self.check_new(served, &lens, &object)?;
+                check_new(served, &lens, &object)?;
             }
             let name = object::name(&object).to_owned();
             let key = resource.key(object::namespace(&object), &name);
@@ -113,38 +113,6 @@ impl Api {
         Ok(object)
     }
 
-    fn check_new(&self, served: &Served, lens: &Lens, stored: &Value) -> Result<(), Failure> {
-        let resource = &served.resource;
-        let mut errors = names::check_metadata(stored, resource.scope, resource.hooks.valid_name);
-        if resource.custom {
-            let mut shown = stored.clone();
-            lens.load(&mut shown);
-            errors.extend(check_custom(served, &shown, None));
-        } else {
-            errors.extend((resource.hooks.validate)(stored, None, Part::Main, served.version()));
-        }
-        errors.extend(check_path_segment(object::name(stored)).filter(|_| errors.is_empty()));
-        if errors.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::invalid(qualified_kind(served), object::name(stored), &errors))
-    }
-
-    /// Resources whose definition is being deleted take no new objects.
-    pub(super) fn check_open(&self, served: &Served, verb: &str) -> Result<(), Failure> {
-        if served.resource.accepts_creates {
-            return Ok(());
-        }
-        let message = format!("{verb} not allowed while custom resource definition is terminating");
-        let mut failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message);
-        failure.details = Some(Box::new(crate::status::Details {
-            group: served.group().to_owned(),
-            kind: served.resource.plural.clone(),
-            ..crate::status::Details::default()
-        }));
-        Err(failure)
-    }
-
     /// Now, as Kubernetes writes it.
     pub(super) fn stamp(&self) -> String {
         self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -168,6 +136,38 @@ impl Api {
         });
         name
     }
+}
+
+fn check_new(served: &Served, lens: &Lens, stored: &Value) -> Result<(), Failure> {
+    let resource = &served.resource;
+    let mut errors = names::check_metadata(stored, resource.scope, resource.hooks.valid_name);
+    if resource.custom {
+        let mut shown = stored.clone();
+        lens.load(&mut shown);
+        errors.extend(check_custom(served, &shown, None));
+    } else {
+        errors.extend((resource.hooks.validate)(stored, None, Part::Main, served.version()));
+    }
+    errors.extend(check_path_segment(object::name(stored)).filter(|_| errors.is_empty()));
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::invalid(qualified_kind(served), object::name(stored), &errors))
+}
+
+/// Resources whose definition is being deleted take no new objects.
+pub(super) fn check_open(served: &Served, verb: &str) -> Result<(), Failure> {
+    if served.resource.accepts_creates {
+        return Ok(());
+    }
+    let message = format!("{verb} not allowed while custom resource definition is terminating");
+    let mut failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message);
+    failure.details = Some(Box::new(crate::status::Details {
+        group: served.group().to_owned(),
+        kind: served.resource.plural.clone(),
+        ..crate::status::Details::default()
+    }));
+    Err(failure)
 }
 
 /// What the schema and its rules say against an object of a custom resource, in the version that the client speaks.

@@ -186,14 +186,13 @@ impl Api {
         }
         let exact = paging.matching == "Exact" || (paging.matching.is_empty() && paging.limit > 0);
         match asked {
-            None => {}
             // Anything will do, and Kubernetes answers with everything.
             Some(0) => place.limit = 0,
             Some(asked) if exact => place.at = Some(asked),
             Some(asked) if asked > self.store().revision() => {
                 return Err(too_large_version(asked, self.store().revision()));
             }
-            Some(_) => {}
+            None | Some(_) => {}
         }
         Ok(place)
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::create::settle_namespace;
+use super::create::{check_open, settle_namespace};
 use super::decode::{Read, cannot_be_patched, read};
 use super::update::{Attempt, Record, check_name, keep_other_parts, part_name};
 use super::{Api, Incoming, WriteOptions, Written, modified, not_found, qualified};
@@ -77,7 +77,7 @@ impl Api {
                 return Err(not_found(served, name));
             }
             if before.is_none() {
-                self.check_open(served, "create")?;
+                check_open(served, "create")?;
             }
             let live = before.as_ref().map(|before| &before.shown);
             let writer = Writer {

@@ -155,7 +155,7 @@ impl Api {
             let generation = object::meta(&before.stored).and_then(|meta| meta.get("generation")?.as_i64());
             object::meta_mut(&mut new).insert("generation".to_owned(), (generation.unwrap_or_default() + 1).into());
         }
-        self.check_changed(served, part, &lens, before, &new)?;
+        check_changed(served, part, &lens, before, &new)?;
         let gone =
             object::is_deleting(&new) && object::finalizers(&new).next().is_none() && !(resource.hooks.held)(&new);
         let shown = |mut object: Value| {
@@ -182,33 +182,26 @@ impl Api {
             Err(error) => Err(store_failure(error)),
         }
     }
+}
 
-    fn check_changed(
-        &self,
-        served: &Served,
-        part: Part,
-        lens: &Lens,
-        before: &Before,
-        new: &Value,
-    ) -> Result<(), Failure> {
-        let resource = &served.resource;
-        // Names were checked when the object was made; Kubernetes only looks whether they fit into a path.
-        let mut errors = names::check_metadata(new, resource.scope, |_| Ok(()));
-        // Kubernetes looks at metadata in the general strategy and again in that of the resource, and says it twice.
-        errors.extend(names::check_metadata_update(new, &before.stored));
-        errors.extend(names::check_metadata_update(new, &before.stored));
-        if resource.custom {
-            let mut shown = new.clone();
-            lens.load(&mut shown);
-            errors.extend(check_custom(served, &shown, Some(&before.shown)));
-        } else {
-            errors.extend((resource.hooks.validate)(new, Some(&before.stored), part, served.version()));
-        }
-        if errors.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::invalid(qualified_kind(served), object::name(new), &errors))
+fn check_changed(served: &Served, part: Part, lens: &Lens, before: &Before, new: &Value) -> Result<(), Failure> {
+    let resource = &served.resource;
+    // Names were checked when the object was made; Kubernetes only looks whether they fit into a path.
+    let mut errors = names::check_metadata(new, resource.scope, |_| Ok(()));
+    // Kubernetes looks at metadata in the general strategy and again in that of the resource, and says it twice.
+    errors.extend(names::check_metadata_update(new, &before.stored));
+    errors.extend(names::check_metadata_update(new, &before.stored));
+    if resource.custom {
+        let mut shown = new.clone();
+        lens.load(&mut shown);
+        errors.extend(check_custom(served, &shown, Some(&before.shown)));
+    } else {
+        errors.extend((resource.hooks.validate)(new, Some(&before.stored), part, served.version()));
     }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::invalid(qualified_kind(served), object::name(new), &errors))
 }
 
 /// Some resources may be updated without saying which version was read.

@@ -1,0 +1,211 @@
+//! The bodies of requests, as objects, patches and options.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::Value;
+
+use crate::catalogue::Served;
+use crate::object;
+use crate::protobuf;
+use crate::request::body::{Document, Encoding, LIMIT, media_type, too_large, unknown_format};
+use crate::status::{Failure, FieldError, Qualified};
+use crate::verbs::{Patch, plain_failure};
+
+/// How much of a body is shown when it makes no sense.
+const SHOWN: usize = 30;
+
+/// The body of a request, if it is not too large.
+pub(super) async fn body(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > LIMIT) {
+        return Err(too_large());
+    }
+    match Limited::new(body, LIMIT).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) => Err(Failure::bad_request(format!("unable to read the body: {error}"))),
+    }
+}
+
+pub(super) fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// A document of whatever kind: a review, a scale.
+pub(super) fn document(headers: &HeaderMap, text: &Bytes, kind: &str) -> Result<Document, Failure> {
+    match Encoding::of(content_type(headers))? {
+        Encoding::Json => Document::json(text)
+            .map_err(|why| unrecognized(kind, text, &format!("couldn't get version/kind; json parse error: {why}"))),
+        Encoding::Yaml => Document::yaml(text).map_err(|why| unrecognized(kind, text, &why)),
+        Encoding::Protobuf => Ok(Document { value: protobuf::to_json_as(text, "", kind)?, duplicates: Vec::new() }),
+    }
+}
+
+/// An object of a resource: what is posted and put.
+pub(super) fn object(served: &Served, headers: &HeaderMap, text: &Bytes) -> Result<Document, Failure> {
+    let kind = &served.resource.kind;
+    let mut document = document(headers, text, kind)?;
+    if !document.value.is_object() && !document.value.is_null() {
+        let found = json_kind(&document.value);
+        let why = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct \
+             {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        );
+        return Err(unrecognized(kind, text, &why));
+    }
+    let field = |key: &str| document.value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (said_version, said_kind) = (field("apiVersion"), field("kind"));
+    if served.resource.custom {
+        check_custom_type(served, &document.value, &said_version, &said_kind, text)?;
+    } else {
+        check_built_in_type(served, &said_version, &said_kind)?;
+        if document.value.is_null() {
+            document.value = Value::Object(serde_json::Map::new());
+        }
+    }
+    Ok(document)
+}
+
+fn check_custom_type(
+    served: &Served,
+    object: &Value,
+    api_version: &str,
+    kind: &str,
+    text: &Bytes,
+) -> Result<(), Failure> {
+    let wanted = &served.resource.kind;
+    if kind.is_empty() {
+        let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(text));
+        return Err(unrecognized(wanted, text, &why));
+    }
+    let expected = served.api_version();
+    if api_version != expected {
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if kind != wanted {
+        let error = FieldError::invalid("kind", kind, format!("must be {wanted}"));
+        let subject = Qualified { group: served.group(), name: kind };
+        return Err(Failure::invalid(subject, object::name(object), &[error]));
+    }
+    Ok(())
+}
+
+/// Built-ins know what they are; only a contradiction is refused.
+fn check_built_in_type(served: &Served, api_version: &str, kind: &str) -> Result<(), Failure> {
+    let wanted = &served.resource.kind;
+    let expected = served.api_version();
+    let version_fits = api_version.is_empty() || api_version == expected;
+    if version_fits && (kind.is_empty() || kind == wanted) {
+        return Ok(());
+    }
+    let said_kind = if kind.is_empty() { wanted } else { kind };
+    let said_version = if api_version.is_empty() { &expected } else { api_version };
+    let short = said_version.rsplit('/').next().unwrap_or_default();
+    let known =
+        matches!(said_kind, "ConfigMap" | "Secret" | "Namespace" | "ServiceAccount" | "Event" | "Pod" | "Service");
+    let why = if version_fits && known {
+        format!("converting (v1.{said_kind}) to (core.{wanted}): unknown conversion")
+    } else {
+        not_registered(said_kind, said_version)
+    };
+    Err(Failure::bad_request(format!("{said_kind} in version {short:?} cannot be handled as a {wanted}: {why}")))
+}
+
+fn not_registered(kind: &str, version: &str) -> String {
+    format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:110\"")
+}
+
+fn unrecognized(kind: &str, text: &Bytes, why: &str) -> Failure {
+    Failure::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        shown(text)
+    ))
+}
+
+/// The beginning of a body, as Kubernetes shows it.
+fn shown(text: &Bytes) -> String {
+    let (start, more) = if text.len() > SHOWN { (&text[..SHOWN], " ...") } else { (&text[..], "") };
+    match text.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(start)),
+        Some(_) => {
+            let hex: Vec<String> = start.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{}{more}", hex.concat())
+        }
+    }
+}
+
+/// `DeleteOptions`, if there is a body.
+pub(super) fn delete_options(headers: &HeaderMap, text: &Bytes) -> Result<Option<Value>, Failure> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let value = match Encoding::of(content_type(headers))? {
+        Encoding::Json => {
+            Document::json(text)
+                .map_err(|why| plain_failure(format!("couldn't get version/kind; json parse error: {why}")))?
+                .value
+        }
+        Encoding::Yaml => Document::yaml(text).map_err(plain_failure)?.value,
+        Encoding::Protobuf => protobuf::to_json_as(text, "v1", "DeleteOptions")?,
+    };
+    let said = |key: &str| value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if let Some(kind) = said("kind").filter(|kind| *kind != "DeleteOptions") {
+        return Err(plain_failure(not_registered(kind, said("apiVersion").unwrap_or("meta.k8s.io/v1"))));
+    }
+    Ok(Some(value))
+}
+
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// Whether the body of a patch says what somebody wants to own.
+pub(super) fn is_apply(headers: &HeaderMap) -> bool {
+    media_type(content_type(headers)) == APPLY_PATCH
+}
+
+/// What kinds of patches there are for a resource.
+pub(super) fn check_patch_type(served: &Served, headers: &HeaderMap) -> Result<(), Failure> {
+    match media_type(content_type(headers)) {
+        JSON_PATCH | MERGE_PATCH | APPLY_PATCH => Ok(()),
+        STRATEGIC_PATCH if !served.resource.custom => Ok(()),
+        _ if served.resource.custom => Err(unknown_format(&[JSON_PATCH, MERGE_PATCH, APPLY_PATCH].join(", "))),
+        _ => {
+            let message = "415: Unsupported Media Type";
+            let mut failure = Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message);
+            failure.details = Some(Box::default());
+            Err(failure)
+        }
+    }
+}
+
+/// A patch.
+pub(super) fn patch(headers: &HeaderMap, text: &Bytes) -> Result<Patch, Failure> {
+    let json = || Document::json(text).map_err(|why| Failure::bad_request(format!("error decoding patch: {why}")));
+    Ok(match media_type(content_type(headers)) {
+        JSON_PATCH => Patch::Json(json()?),
+        MERGE_PATCH => Patch::Merge(json()?),
+        STRATEGIC_PATCH => Patch::Strategic(json()?),
+        _ => Patch::Apply(Document::yaml(text).map_err(|why| {
+            Failure::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
+        })?),
+    })
+}
+
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
