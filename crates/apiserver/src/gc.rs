@@ -60,6 +60,8 @@ async fn collect(api: &Api) -> Result<(), StoreError> {
     }
     let mut hands = FuturesUnordered::new();
     loop {
+        // A store in memory never waits; others want their turn.
+        tokio::task::coop::consume_budget().await;
         while hands.len() < HANDS {
             catch_up(&mut watch, &mut graph, &mut queue)?;
             let Some(key) = queue.take() else { break };

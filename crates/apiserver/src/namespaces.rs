@@ -252,6 +252,7 @@ async fn empty_of(api: &Api, served: &Served, namespace: &str, remains: &mut Rem
         };
         api.store().scan(scan, visit).map_err(Failure::internal)?;
         for name in names {
+            tokio::task::coop::consume_budget().await;
             match api.delete(served, namespace, &name, &options).await {
                 Err(failure) if failure.code == StatusCode::NOT_FOUND => {}
                 Err(failure) => return Err(failure),
