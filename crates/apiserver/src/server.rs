@@ -27,15 +27,17 @@ use tokio_util::task::TaskTracker;
 use self::answer::failed;
 use self::dispatch::Asked;
 use self::metrics::Metrics;
-use crate::auth::{Auth, Gate};
+use crate::auth::{Auth, Gate, StaticTokens};
+use crate::builtins::bootstrap::{furnish_namespaces, make_namespaces};
 use crate::catalogue::{Catalogue, Shelf};
 use crate::clock::Clock;
-use crate::discovery;
+use crate::crd::Definitions;
 use crate::request::accept::Form;
 use crate::status::Failure;
 use crate::store::Store;
 use crate::tls::{self, Pki, TlsError};
 use crate::verbs::Api;
+use crate::{discovery, gc, namespaces, openapi};
 
 /// How long a request may take that is not a watch.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -49,10 +51,10 @@ pub struct Config {
     pub clock: Clock,
     /// What names, uids and waiting times are drawn from.
     pub seed: u64,
-    /// What is served from the beginning.
-    pub catalogue: Catalogue,
-    /// Who vouches for callers; without it nobody gets tokens, and only calls within the process are possible.
-    pub auth: Option<Auth>,
+    /// Our own authority, which vouches for callers from outside; without it only calls within the process are possible.
+    pub pki: Option<Pki>,
+    /// Tokens that are good from the beginning.
+    pub tokens: StaticTokens,
     /// What `/version` adds to the version of Kubernetes that we are like: `beskar7.1`.
     pub build: String,
 }
@@ -69,17 +71,35 @@ pub struct Server {
 struct Front {
     api: Api,
     auth: Option<Auth>,
+    pki: Option<Pki>,
     metrics: Metrics,
     build: String,
 }
 
 impl Server {
-    /// Starts a server. It answers through [`Server::router`] and [`Server::serve`].
-    pub fn start(config: Config) -> Result<Self, Failure> {
-        let Config { store, clock, seed, catalogue, auth, build } = config;
+    /// Starts a server with its controllers. It answers through [`Server::router`] and [`Server::serve`].
+    pub async fn start(config: Config) -> Result<Self, Failure> {
+        let definitions = Definitions::load(&config.store)?;
+        let server = Self::bare(config, definitions.catalogue())?;
+        let api = server.api();
+        make_namespaces(api).await?;
+        server.run(definitions.run(api.clone()));
+        if let Some(pki) = &server.front.pki {
+            server.run(furnish_namespaces(api.clone(), pki.authority_pem()));
+        }
+        server.run(namespaces::run(api.clone(), api.stopped()));
+        server.run(gc::run(api.clone(), api.stopped()));
+        server.run(gc::expire_events(api.clone(), api.stopped()));
+        Ok(server)
+    }
+
+    /// A server without controllers.
+    fn bare(config: Config, catalogue: Catalogue) -> Result<Self, Failure> {
+        let Config { store, clock, seed, pki, tokens, build } = config;
+        let auth = pki.as_ref().map(|pki| Auth::new(pki, &clock, &store, tokens)).transpose()?;
         let api = Api::new(store, Shelf::new(catalogue), clock, seed);
         let metrics = Metrics::new(api.store());
-        Ok(Self { front: Arc::new(Front { api, auth, metrics, build }), tasks: TaskTracker::new() })
+        Ok(Self { front: Arc::new(Front { api, auth, pki, metrics, build }), tasks: TaskTracker::new() })
     }
 
     /// The objects, for controllers in this process.
@@ -100,15 +120,14 @@ impl Server {
         });
     }
 
-    /// Answers requests that come through a listener, until the server stops.
-    pub async fn serve(&self, listener: TcpListener, pki: Pki) -> Result<(), TlsError> {
+    /// Answers requests that come through a listener, until the server stops. Without an authority nobody is let in.
+    pub async fn serve(&self, listener: TcpListener) -> Result<(), TlsError> {
         let stop = self.api().stopped();
-        if let Some(auth) = &self.front.auth {
-            return tls::serve(listener, pki, Gate::new(auth.clone(), self.router()), stop).await;
-        }
-        // Without somebody who knows callers, nobody is let in.
-        stop.cancelled().await;
-        Ok(())
+        let (Some(auth), Some(pki)) = (&self.front.auth, &self.front.pki) else {
+            stop.cancelled().await;
+            return Ok(());
+        };
+        tls::serve(listener, pki.clone(), Gate::new(auth.clone(), self.router()), stop).await
     }
 
     /// Ends watches and controllers, and waits for the controllers.
@@ -147,7 +166,12 @@ fn timed_out() -> Failure {
 }
 
 /// Documents about what is served.
-fn documents(catalogue: &Catalogue, path: &str, head: &Parts, form: Form) -> Option<Response<Body>> {
+fn documents(api: &Api, path: &str, head: &Parts, form: Form) -> Option<Response<Body>> {
+    let catalogue = &api.catalogue();
+    let query = head.uri.query().unwrap_or_default();
+    if let Some(response) = openapi::answer(catalogue, path, query, &head.headers, api.now()) {
+        return Some(response.map(Body::from));
+    }
     if let Some(response) = discovery::aggregated(catalogue, path, &head.headers) {
         return Some(response.map(Body::from));
     }

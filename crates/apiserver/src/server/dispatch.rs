@@ -174,7 +174,7 @@ impl Front {
                 _ => answer::failed(&method_not_allowed(), form),
             }),
             "/metrics" => Some(self.metrics.show()),
-            _ => super::documents(&self.api.catalogue(), &asked.path, head, form),
+            _ => super::documents(&self.api, &asked.path, head, form),
         }
     }
 

@@ -6,6 +6,7 @@ mod listing;
 mod manners;
 mod updating;
 mod watching;
+mod whole;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use tower_service::Service;
 
 use super::{Config, Server};
+use crate::auth::StaticTokens;
 use crate::builtins;
 use crate::catalogue::Catalogue;
 use crate::cel::Rules;
@@ -55,14 +57,7 @@ impl World {
         let mut resources = builtins::resources().unwrap();
         resources.push(Arc::new(widgets()));
         resources.push(Arc::new(gadgets()));
-        let server = Server::start(Config {
-            store,
-            clock: Clock::new(|| "2026-11-16T02:17:11Z".parse().unwrap()),
-            seed: 7,
-            catalogue: Catalogue::new(resources),
-            auth: None,
-            build: String::new(),
-        });
+        let server = Server::bare(config(store), Catalogue::new(resources));
         let world = Self { server: server.unwrap() };
         let made = world.post("/api/v1/namespaces", json!({"metadata": {"name": "verbs-a"}})).await;
         assert_eq!(made.code, 201, "{}", made.text);
@@ -120,6 +115,17 @@ impl World {
         let response = self.send(request).await;
         assert_eq!(response.status(), 200);
         Events { stream: response.into_body().into_data_stream(), text: String::new() }
+    }
+}
+
+fn config(store: Store) -> Config {
+    Config {
+        store,
+        clock: Clock::new(|| "2026-11-16T02:17:11Z".parse().unwrap()),
+        seed: 7,
+        pki: None,
+        tokens: StaticTokens::default(),
+        build: String::new(),
     }
 }
 

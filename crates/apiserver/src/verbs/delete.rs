@@ -131,7 +131,7 @@ impl Api {
             choose_finalizers(&mut new, options.propagation);
             let kept = object::finalizers(&new).next().is_some() || (resource.hooks.held)(&new);
             if kept && !object::is_deleting(&new) {
-                self.mark(&mut new);
+                self.mark(&mut new, !(resource.hooks.held)(&before.stored));
                 (resource.hooks.deleting)(&mut new);
             }
             let written = if options.dry_run || (kept && new == before.stored) {
@@ -175,10 +175,13 @@ impl Api {
         Ok(page)
     }
 
-    fn mark(&self, object: &mut Value) {
+    /// Namespaces have no period of grace: they are held by other means.
+    fn mark(&self, object: &mut Value, graceful: bool) {
         let meta = object::meta_mut(object);
         meta.insert("deletionTimestamp".to_owned(), self.stamp().into());
-        meta.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+        if graceful {
+            meta.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+        }
         if let Some(generation) = meta.get("generation").and_then(Value::as_i64).filter(|generation| *generation > 0) {
             meta.insert("generation".to_owned(), (generation + 1).into());
         }
