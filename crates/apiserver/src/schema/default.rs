@@ -6,18 +6,27 @@ use super::node::Node;
 
 /// Fills in defaults, also inside of defaults, and drops nulls where null is no value.
 pub(crate) fn default(node: &Node, value: &mut Value) {
+    // Most objects have no nulls, and most branches no defaults.
+    let has_nulls = has_nulls(value);
+    fill(node, value, has_nulls);
+}
+
+fn has_nulls(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_nulls),
+        Value::Object(fields) => fields.values().any(has_nulls),
+        _ => false,
+    }
+}
+
+fn fill(node: &Node, value: &mut Value, has_nulls: bool) {
+    if !has_nulls && !node.below.defaults {
+        return;
+    }
     match value {
         Value::Object(fields) => {
             drop_nulls(node, fields);
-            if !node.below.defaults {
-                // Nulls may still be further down.
-                for (key, field) in fields.iter_mut() {
-                    if let Some(below) = node.declared(key) {
-                        default(below, field);
-                    }
-                }
-                return;
-            }
             for (key, property) in &node.properties {
                 if let Some(filler) = &property.default {
                     match fields.get_mut(key) {
@@ -31,11 +40,11 @@ pub(crate) fn default(node: &Node, value: &mut Value) {
             }
             for (key, field) in fields.iter_mut() {
                 match node.properties.get(key) {
-                    Some(property) => default(property, field),
+                    Some(property) => fill(property, field, has_nulls),
                     None => {
                         if let Some(below) = node.additional_node() {
                             replace_null(below, field);
-                            default(below, field);
+                            fill(below, field, has_nulls);
                         }
                     }
                 }
@@ -45,7 +54,7 @@ pub(crate) fn default(node: &Node, value: &mut Value) {
             if let Some(below) = node.items.as_deref() {
                 for item in items {
                     replace_null(below, item);
-                    default(below, item);
+                    fill(below, item, has_nulls);
                 }
             }
         }

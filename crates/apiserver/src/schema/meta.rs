@@ -262,7 +262,8 @@ fn decode_value(
                     let Value::Object(fields) = item else { return Err(wrong(item, &format!("v1.{go}"))) };
                     decode_fields(fields, go, known, &format!("{name}."), &path.index(index), unknown)?;
                 }
-                Ok(!items.is_empty())
+                // An empty list of managers has a meaning: it makes the server forget them all.
+                Ok(!items.is_empty() || name == "managedFields")
             }
             other => Err(wrong(other, &format!("[]v1.{go}"))),
         },

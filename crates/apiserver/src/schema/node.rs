@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::format::Format;
 use super::meta;
@@ -209,6 +209,19 @@ impl Node {
             Some(Additional::Of(node)) => Some(node),
             _ => None,
         }
+    }
+
+    /// The fields that are declared, with their schemas. Both sides are sorted, so one pass finds all pairs.
+    pub(crate) fn pairs<'n, 'v>(
+        &'n self,
+        fields: &'v Map<String, Value>,
+    ) -> impl Iterator<Item = (&'v str, &'v Value, &'n Node)> {
+        let mut properties = self.properties.iter().peekable();
+        fields.iter().filter_map(move |(key, field)| {
+            while properties.next_if(|(name, _)| *name < key).is_some() {}
+            let (_, property) = properties.next_if(|(name, _)| *name == key)?;
+            Some((key.as_str(), field, property))
+        })
     }
 
     /// Whether the value here changes as a whole: server-side apply does not look inside.

@@ -29,20 +29,25 @@ impl Pruner {
         }
         match value {
             Value::Object(fields) => {
-                fields.retain(|key, field| match self.meet(node, key) {
-                    Meeting::Enter(below) => {
-                        self.with_key(key, |pruner| pruner.prune(below, field));
-                        true
-                    }
-                    Meeting::Leave => true,
-                    Meeting::Drop => {
-                        // At the root these are put back, so nobody is told.
-                        if !(self.path.is_empty() && meta::is_known(key)) {
-                            self.with_key(key, |pruner| pruner.unknown.push(pruner.path.clone()));
+                let mut strangers = false;
+                for (key, field) in fields.iter_mut() {
+                    match meet(node, key) {
+                        Meeting::Enter(below) if is_nested(field) => {
+                            self.with_key(key, |pruner| pruner.prune(below, field));
                         }
-                        false
+                        Meeting::Enter(_) | Meeting::Leave => {}
+                        Meeting::Drop => {
+                            strangers = true;
+                            // At the root these are put back, so nobody is told.
+                            if !(self.path.is_empty() && meta::is_known(key)) {
+                                self.with_key(key, |pruner| pruner.unknown.push(pruner.path.clone()));
+                            }
+                        }
                     }
-                });
+                }
+                if strangers {
+                    fields.retain(|key, _| !matches!(meet(node, key), Meeting::Drop));
+                }
             }
             Value::Array(items) => {
                 let below = node.and_then(|node| node.items.as_deref());
@@ -59,7 +64,7 @@ impl Pruner {
         match value {
             Value::Object(fields) => {
                 for (key, field) in fields.iter_mut().filter(|(_, field)| is_nested(field)) {
-                    if let Meeting::Enter(below) = self.meet(Some(node), key) {
+                    if let Meeting::Enter(below) = meet(Some(node), key) {
                         self.with_key(key, |pruner| pruner.prune(below, field));
                     }
                 }
@@ -71,21 +76,6 @@ impl Pruner {
                 }
             }
             _ => {}
-        }
-    }
-
-    #[allow(clippy::unused_self, reason = "reads as what the pruner does with a field")]
-    fn meet<'n>(&self, node: Option<&'n Node>, key: &str) -> Meeting<'n> {
-        let Some(node) = node else { return Meeting::Drop };
-        if node.resource && meta::is_known(key) {
-            return Meeting::Leave;
-        }
-        match (node.properties.get(key), &node.additional) {
-            (Some(property), _) => Meeting::Enter(Some(property)),
-            (None, Some(Additional::Of(below))) => Meeting::Enter(Some(below)),
-            // Kubernetes prunes everything inside of values that have no schema.
-            (None, Some(Additional::Any(_))) => Meeting::Enter(None),
-            (None, None) => Meeting::Drop,
         }
     }
 
@@ -112,6 +102,20 @@ enum Meeting<'n> {
     Enter(Option<&'n Node>),
     Leave,
     Drop,
+}
+
+fn meet<'n>(node: Option<&'n Node>, key: &str) -> Meeting<'n> {
+    let Some(node) = node else { return Meeting::Drop };
+    if node.resource && meta::is_known(key) {
+        return Meeting::Leave;
+    }
+    match (node.properties.get(key), &node.additional) {
+        (Some(property), _) => Meeting::Enter(Some(property)),
+        (None, Some(Additional::Of(below))) => Meeting::Enter(Some(below)),
+        // Kubernetes prunes everything inside of values that have no schema.
+        (None, Some(Additional::Any(_))) => Meeting::Enter(None),
+        (None, None) => Meeting::Drop,
+    }
 }
 
 fn is_nested(value: &Value) -> bool {

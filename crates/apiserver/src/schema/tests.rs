@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use super::Schema;
 use crate::status::FieldError;
 
+mod laws;
+
 const PATH: &str = "spec.validation.openAPIV3Schema";
 
 /// What becomes of a value of `spec.x`.
@@ -37,6 +39,24 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Val
 #[serde(deny_unknown_fields)]
 struct SchemaRow {
     schema: Value,
+    says: Vec<String>,
+}
+
+/// What is said about changes of objects that were written when the schema asked for less.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Updates {
+    schema: Value,
+    rows: Vec<UpdateRow>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpdateRow {
+    old: Value,
+    new: Value,
+    /// Whether only the status is written.
+    status: bool,
     says: Vec<String>,
 }
 
@@ -111,4 +131,132 @@ fn schemas_are_refused_as_recorded() {
         }
     }
     assert!(wrong.is_empty(), "{} rows differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_was_wrong_before_and_is_untouched_passes_as_recorded() {
+    let updates: Updates = serde_json::from_str(include_str!("tests/updates.json")).expect("a table");
+    let schema = Schema::parse(&updates.schema, PATH).expect("structural");
+    for row in updates.rows {
+        let whole = |part: &Value| {
+            let mut whole = object(&Value::Null);
+            for key in ["spec", "status"] {
+                match part.get(key) {
+                    Some(value) => whole[key] = value.clone(),
+                    None => drop(whole.as_object_mut().and_then(|whole| whole.remove(key))),
+                }
+            }
+            whole
+        };
+        let (old, new) = (whole(&row.old), whole(&row.new));
+        let errors =
+            if row.status { schema.validate_status(&new, Some(&old)) } else { schema.validate(&new, Some(&old)) };
+        assert_eq!(sorted(sentences(&errors)), sorted(row.says.clone()), "{} to {}", row.old, row.new);
+    }
+}
+
+#[test]
+fn complaints_come_in_the_order_of_the_checks() {
+    let schema = schema_of_x(&json!({"type": "string", "enum": ["z", "a"], "anyOf": [{"minLength": 3}]}));
+    let errors = schema.validate(&object(&json!({"x": 5})), None);
+    assert_eq!(
+        sentences(&errors),
+        [
+            r#"spec.x: Invalid value: "integer": spec.x in body must be of type string: "integer""#,
+            r#"spec.x: Unsupported value: 5: supported values: "z", "a""#,
+        ]
+    );
+    let not_checked = super::rules_not_checked(&errors).map(|error| error.to_string());
+    assert_eq!(
+        not_checked.as_deref(),
+        Some(
+            r#"<nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"#
+        )
+    );
+    assert_eq!(super::rules_not_checked(&errors[..0]), None);
+}
+
+#[test]
+fn metadata_is_read_as_go_reads_it() {
+    let schema = schema_of_x(&json!({"type": "string"}));
+    let read = |metadata: Value| {
+        let mut object = object(&json!({}));
+        object["metadata"] = metadata;
+        schema.coerce(&mut object).map(|unknown| (unknown, object["metadata"].take()))
+    };
+    for (metadata, sentence) in [
+        (
+            json!({"labels": []}),
+            "json: cannot unmarshal array into Go struct field ObjectMeta.labels of type map[string]string",
+        ),
+        (
+            json!({"labels": {"a": true}}),
+            "json: cannot unmarshal bool into Go struct field ObjectMeta.labels of type string",
+        ),
+        (
+            json!({"finalizers": [1]}),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.finalizers of type string",
+        ),
+        (
+            json!({"ownerReferences": {}}),
+            "json: cannot unmarshal object into Go struct field ObjectMeta.ownerReferences of type []v1.OwnerReference",
+        ),
+        (
+            json!({"ownerReferences": [1]}),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.ownerReferences of type v1.OwnerReference",
+        ),
+        (
+            json!({"ownerReferences": [{"name": 1}]}),
+            "json: cannot unmarshal number into Go struct field OwnerReference.ownerReferences.name of type string",
+        ),
+        (
+            json!({"ownerReferences": [{"controller": "x"}]}),
+            "json: cannot unmarshal string into Go struct field OwnerReference.ownerReferences.controller of type bool",
+        ),
+        (
+            json!({"generation": "x"}),
+            "json: cannot unmarshal string into Go struct field ObjectMeta.generation of type int64",
+        ),
+        (
+            json!({"generation": 1.5}),
+            "json: cannot unmarshal number 1.5 into Go struct field ObjectMeta.generation of type int64",
+        ),
+        (
+            json!({"creationTimestamp": "x"}),
+            r#"parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006""#,
+        ),
+        (
+            json!({"creationTimestamp": 5}),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.creationTimestamp of type string",
+        ),
+        (
+            json!({"managedFields": [{"time": 5}]}),
+            "json: cannot unmarshal number into Go struct field ManagedFieldsEntry.managedFields.time of type string",
+        ),
+        (json!({"uid": 5}), "json: cannot unmarshal number into Go struct field ObjectMeta.uid of type types.UID"),
+        (json!(5), "json: cannot unmarshal number into Go value of type v1.ObjectMeta"),
+    ] {
+        assert_eq!(read(metadata), Err(sentence.to_owned()));
+    }
+    let odd = json!({
+        "name": null, "labels": {"a": null}, "annotations": {}, "generation": 1.0, "Name": "x",
+        "ownerReferences": [{"foo": 1, "name": "y"}],
+    });
+    let (unknown, metadata) = read(odd).expect("readable");
+    assert_eq!(unknown, ["metadata.Name", "metadata.ownerReferences[0].foo"]);
+    let owner = json!({"apiVersion": "", "kind": "", "name": "y", "uid": ""});
+    assert_eq!(metadata, json!({"labels": {"a": ""}, "generation": 1, "ownerReferences": [owner]}));
+}
+
+#[test]
+fn walkers_find_what_nobody_declared() {
+    let schema = schema_of_x(&json!({"type": "string"}));
+    let metadata = schema.root().child("metadata").expect("known");
+    assert_eq!(metadata.child("finalizers").and_then(|node| node.list_type), Some(super::ListType::Set));
+    let owners = metadata.child("ownerReferences").expect("known");
+    assert_eq!(owners.list_map_keys, ["uid"]);
+    assert!(metadata.child("managedFields").is_some_and(super::Node::is_atomic));
+    assert!(metadata.child("nothing").is_none());
+    assert!(schema.root().child("spec").and_then(|spec| spec.child("x")).is_some());
+    assert!(schema.root().declared("metadata").is_none());
 }

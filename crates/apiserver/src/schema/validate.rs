@@ -349,15 +349,11 @@ impl Check<'_> {
             }
             Some(Additional::Any(true)) | None => {}
         }
-        if !node.properties.is_empty() {
-            for (key, field) in fields {
-                if let Some(property) = node.properties.get(key) {
-                    // Both sides carry the version that was asked for, so a change of it would not be seen.
-                    let fixed = path.is_root() && matches!(key.as_str(), "apiVersion" | "kind");
-                    let old = if fixed { Old::None } else { old.field(key) };
-                    count += self.ratcheted(property, field, old, &path.field(key));
-                }
-            }
+        for (key, field, property) in node.pairs(fields) {
+            // Both sides carry the version that was asked for, so a change of it would not be seen.
+            let fixed = path.is_root() && matches!(key, "apiVersion" | "kind");
+            let old = if fixed { Old::None } else { old.field(key) };
+            count += self.ratcheted(property, field, old, &path.field(key));
         }
         for key in &limits.required {
             if !fields.contains_key(key) {

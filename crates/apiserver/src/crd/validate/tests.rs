@@ -62,3 +62,78 @@ fn definitions_are_refused_as_recorded() {
     }
     assert!(wrong.is_empty(), "{} rows differ:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+fn established() -> Value {
+    let mut definition = prepared(json!({
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
+            ],
+        },
+    }));
+    definition["status"]["conditions"] = json!([{"type": "Established", "status": "True"}]);
+    definition
+}
+
+#[test]
+fn what_objects_are_stored_by_cannot_be_changed() {
+    let old = established();
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut new = old.clone();
+        change(&mut new);
+        sentences(&validate(&new, Some(&old)))
+    };
+    assert_eq!(changed(&|_| {}), [""; 0]);
+    assert_eq!(
+        changed(&|new| new["spec"]["scope"] = "Namespaced".into()),
+        [r#"spec.scope: Invalid value: "Namespaced": field is immutable"#]
+    );
+    assert_eq!(
+        changed(&|new| new["spec"]["names"]["kind"] = "Other".into()),
+        [r#"spec.names.kind: Invalid value: "Other": field is immutable"#]
+    );
+    assert_eq!(
+        changed(&|new| new["spec"]["group"] = "other.example.com".into()),
+        [r#"spec.group: Invalid value: "other.example.com": field is immutable"#]
+    );
+    assert_eq!(
+        changed(&|new| new["spec"]["names"]["plural"] = "others".into()),
+        [r#"spec.names.plural: Invalid value: "others": field is immutable"#]
+    );
+    assert_eq!(
+        changed(&|new| {
+            new["spec"]["versions"][0]["name"] = "v2".into();
+            new["status"]["storedVersions"] = json!(["v1", "v2"]);
+        }),
+        [concat!(
+            r#"status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage "#,
+            "version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ",
+            "v1 and removes v1 from status.storedVersions"
+        )]
+    );
+}
+
+#[test]
+fn until_a_definition_is_established_its_kind_and_scope_may_change() {
+    let mut old = established();
+    old["status"]["conditions"] = json!([]);
+    let mut new = old.clone();
+    new["spec"]["scope"] = "Namespaced".into();
+    new["spec"]["names"]["kind"] = "Other".into();
+    assert_eq!(sentences(&validate(&new, Some(&old))), [""; 0]);
+}
+
+#[test]
+fn conversion_webhooks_are_refused_with_a_sentence() {
+    let mut definition = established();
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    assert_eq!(
+        sentences(&validate(&definition, None)),
+        [
+            "spec.conversion.strategy: Forbidden: conversion webhooks are not supported by this server; versions must be \
+             alike, and the strategy None"
+        ]
+    );
+}
