@@ -19,6 +19,7 @@ pub(crate) mod pattern;
 mod prune;
 mod ratchet;
 mod read;
+mod scale;
 mod spec;
 mod structural;
 mod validate;
@@ -28,6 +29,7 @@ pub(crate) use format::is_request_uri;
 pub use node::{Additional, Kind, Limits, ListType, MapType, Node, Pattern, Rule};
 pub(crate) use path::{NIL, Path};
 pub(crate) use read::Props;
+pub use scale::check_scale;
 pub(crate) use spec::{find, shown_texts};
 pub(crate) use structural::unsupported as path_faults;
 

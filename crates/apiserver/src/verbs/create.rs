@@ -11,6 +11,7 @@ use crate::names;
 use crate::object;
 use crate::ownership::{self, Writer};
 use crate::resource::{Part, Scope};
+use crate::schema;
 use crate::status::{Failure, FieldError};
 use crate::store::{Change, Expect, StoreError};
 
@@ -144,7 +145,7 @@ fn check_new(served: &Served, lens: &Lens, stored: &Value) -> Result<(), Failure
     if resource.custom {
         let mut shown = stored.clone();
         lens.load(&mut shown);
-        errors.extend(check_custom(served, &shown, None));
+        errors.extend(check_custom(served, &shown, None, Part::Main));
     } else {
         errors.extend((resource.hooks.validate)(stored, None, Part::Main, served.version()));
     }
@@ -171,11 +172,20 @@ pub(super) fn check_open(served: &Served, verb: &str) -> Result<(), Failure> {
 }
 
 /// What the schema and its rules say against an object of a custom resource, in the version that the client speaks.
-pub(super) fn check_custom(served: &Served, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(super) fn check_custom(served: &Served, new: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
     let version = served.version();
-    let mut errors = version.schema.validate(new, old);
-    if errors.is_empty() {
-        errors = version.rules.check(&version.schema, new, old);
+    let mut errors = match part {
+        Part::Status => version.schema.validate_status(new, old),
+        _ => version.schema.validate(new, old),
+    };
+    if let Some(scale) = &version.scale {
+        errors.extend(schema::check_scale(scale, new, part));
+    }
+    if version.schema.root().has_rules() {
+        match schema::rules_not_checked(&errors) {
+            Some(remark) => errors.push(remark),
+            None => errors.extend(version.rules.check(&version.schema, new, old)),
+        }
     }
     errors
 }

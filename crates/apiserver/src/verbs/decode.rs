@@ -45,10 +45,15 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
     let custom = served.resource.custom;
     let mut unknown = read_metadata(&mut object, custom)?;
     let version = served.version();
-    let mut pruned = if custom { Vec::new() } else { builtins::decode::read(served, &mut object)? };
-    pruned.append(&mut version.schema.prune(&mut object));
+    let mut pruned = if custom {
+        version.schema.coerce(&mut object)?
+    } else {
+        let mut pruned = builtins::decode::read(served, &mut object)?;
+        pruned.append(&mut version.schema.prune(&mut object));
+        pruned.sort();
+        pruned
+    };
     pruned.retain(|path| !unknown.contains(path));
-    pruned.sort();
     unknown.append(&mut pruned);
     version.schema.default(&mut object);
     match version.convert {

@@ -194,7 +194,7 @@ fn check_changed(served: &Served, part: Part, lens: &Lens, before: &Before, new:
     if resource.custom {
         let mut shown = new.clone();
         lens.load(&mut shown);
-        errors.extend(check_custom(served, &shown, Some(&before.shown)));
+        errors.extend(check_custom(served, &shown, Some(&before.shown), part));
     } else {
         errors.extend((resource.hooks.validate)(new, Some(&before.stored), part, served.version()));
     }
