@@ -1,22 +1,61 @@
 //! `x-kubernetes-validations`: rules in the Common Expression Language.
+//!
+//! A rule is read ([`parser`]), checked against the schema ([`checker`]), and refused if it could cost too much
+//! ([`estimate`]), all when the CustomResourceDefinition is written. When an object is written, rules run ([`eval`]) on
+//! the object as it is, without copying it, and stop when they have cost too much after all ([`cost`]). Words and
+//! numbers are those of kube-apiserver.
 
 use serde_json::Value;
 
 use crate::schema::Schema;
 use crate::status::FieldError;
 
+mod ast;
+mod check;
+mod checker;
+mod compile;
+mod convert;
+mod cost;
+mod decl;
+mod estimate;
+mod eval;
+mod field_path;
+mod format;
+mod formats;
+mod functions;
+mod lexer;
+mod library;
+mod macros;
+mod net;
+mod parser;
+mod quantity;
+mod strings;
+#[cfg(test)]
+mod tests;
+mod time;
+mod types;
+mod url;
+mod value;
+
 /// The rules of a schema, compiled.
 #[derive(Debug, Default)]
-pub struct Rules {}
+pub struct Rules {
+    root: Option<compile::Site>,
+}
 
 impl Rules {
     /// Compiles all rules of a schema. `path` is where it stands in the CustomResourceDefinition, for the errors.
-    pub fn compile(_schema: &Schema, _path: &str) -> Result<Self, Vec<FieldError>> {
-        Ok(Self {})
+    ///
+    /// The schema must be structural: rules of one that is not are not worth a second complaint.
+    pub fn compile(schema: &Schema, path: &str) -> Result<Self, Vec<FieldError>> {
+        compile::compile(schema.root(), path).map(|root| Self { root })
     }
 
-    /// What the rules say against the object.
-    pub fn check(&self, _schema: &Schema, _new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-        Vec::new()
+    /// What the rules say against the object. With `old`, rules about changes are asked too, and what was wrong before
+    /// and is untouched is let pass.
+    ///
+    /// The object must have the form that the schema says (see [`crate::schema::rules_not_checked`]).
+    pub fn check(&self, _schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        self.root.as_ref().map(|root| check::check(root, new, old)).unwrap_or_default()
     }
 }
