@@ -117,8 +117,10 @@ pub fn record_update(schema: &Schema, old: Option<&Value>, new: &mut Value, writ
             managers
         }
     };
+    let shape = Shape::of(schema);
+    managers.reconcile(shape);
     let empty = Value::Object(Map::new());
-    update(&mut managers, old.unwrap_or(&empty), new, Shape::of(schema), writer);
+    update(&mut managers, old.unwrap_or(&empty), new, shape, writer);
     managers.fold_old_updates();
     set_managers(new, managers);
 }
@@ -181,6 +183,7 @@ pub fn apply(
         let before = Writer { manager: "before-first-apply", ..writer };
         update(&mut managers, &empty, &live, shape, before);
     }
+    managers.reconcile(shape);
     let apply = Apply { live: &live, intent, managers: &managers, shape, writer };
     let (mut applied, managers) = match apply.perform(force) {
         Ok(applied) => applied,

@@ -67,6 +67,10 @@ impl FieldSet {
         self.parts.iter()
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&Element, &mut Node)> {
+        self.parts.iter_mut()
+    }
+
     /// Adds what is in the set about one field.
     pub(crate) fn insert(&mut self, element: Element, node: Node) {
         if !node.is_empty() {

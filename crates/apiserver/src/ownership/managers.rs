@@ -6,9 +6,10 @@ use std::fmt;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::Writer;
 use super::compare::Changes;
 use super::fields::FieldSet;
+use super::shape::Shape;
+use super::{Writer, merge};
 
 /// More entries of updates than this are folded together.
 const MOST_UPDATERS: usize = 10;
@@ -178,6 +179,13 @@ impl Managers {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Brings all entries up to date with the schema.
+    pub(crate) fn reconcile(&mut self, shape: Shape<'_>) {
+        for manager in &mut self.0 {
+            merge::reconcile(&mut manager.fields, shape);
+        }
     }
 
     /// The entry of the same writer.

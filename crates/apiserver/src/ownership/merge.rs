@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::compare::{element_of, fields_of};
-use super::fields::{Element, FieldSet};
+use super::fields::{Element, FieldSet, Node};
 use super::shape::{Items, Kind, Shape};
 
 /// The object with what the intent says; the intent wins.
@@ -162,6 +162,30 @@ fn with_named_fields(set: &FieldSet, shape: Option<Shape<'_>>) -> FieldSet {
         all.insert(element.clone(), part);
     }
     all
+}
+
+/// Brings a set up to date with a schema in which something has become a whole: its parts can no longer be owned.
+pub(crate) fn reconcile(set: &mut FieldSet, shape: Shape<'_>) {
+    for (element, node) in set.iter_mut() {
+        let part = match element {
+            Element::Field(name) => shape.field(name),
+            _ => Some(shape.item()),
+        };
+        let Some(part) = part.filter(|part| matches!(part, Shape::Declared { .. })) else { continue };
+        if node.below.is_empty() {
+            continue;
+        }
+        let whole = match part.kind(None) {
+            Kind::Map => part.whole_map(),
+            Kind::List => part.items() == Items::Whole,
+            Kind::Scalar => false,
+        };
+        if whole {
+            *node = Node::leaf();
+        } else {
+            reconcile(&mut node.below, part);
+        }
+    }
 }
 
 /// Takes out of `merged` what was applied `before` and is `owned` by nobody now, the applier's new intent included.

@@ -1,1 +1,3 @@
 mod judged;
+mod laws;
+mod units;

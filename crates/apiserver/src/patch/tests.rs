@@ -431,6 +431,8 @@ fn any_object() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_patch_makes_us_panic(object in any_json(), patch in any_json()) {
         let _ = json(&object, &patch);

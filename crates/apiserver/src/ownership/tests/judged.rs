@@ -4,6 +4,7 @@
 //! that are not about ownership (validation) have only a code. Times are not compared, only whether there is one.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -16,19 +17,21 @@ use crate::status::Failure;
 
 const GROUP: &str = "ownership.example.com";
 
-pub(super) fn widget() -> Schema {
-    Schema::parse(&serde_json::from_str(include_str!("widget.json")).unwrap(), "").unwrap()
+pub(super) fn widget() -> &'static Schema {
+    static WIDGET: LazyLock<Schema> =
+        LazyLock::new(|| Schema::parse(&serde_json::from_str(include_str!("widget.json")).unwrap(), "").unwrap());
+    &WIDGET
 }
 
-fn config_map() -> Schema {
+fn config_map() -> &'static Schema {
     let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
     let schema = json!({
         "type": "object", "properties": {"data": texts, "binaryData": texts, "immutable": {"type": "boolean"}},
     });
-    Schema::parse(&schema, "").unwrap()
+    Box::leak(Box::new(Schema::of_built_in(&schema).unwrap()))
 }
 
-fn service_account() -> Schema {
+fn service_account() -> &'static Schema {
     let text = json!({"type": "string"});
     let schema = json!({
         "type": "object",
@@ -47,12 +50,12 @@ fn service_account() -> Schema {
             },
         },
     });
-    Schema::of_built_in(&schema).unwrap()
+    Box::leak(Box::new(Schema::of_built_in(&schema).unwrap()))
 }
 
 /// As much of a server as the stories need.
 struct Server {
-    schema: Schema,
+    schema: &'static Schema,
     kind: String,
     live: Option<Value>,
     now: Timestamp,
@@ -91,17 +94,17 @@ impl Server {
             let mut new = patched?;
             self.read(&mut new);
             new["apiVersion"] = api_version.as_str().into();
-            record_update(&self.schema, old, &mut new, writer);
+            record_update(self.schema, old, &mut new, writer);
             Ok(new)
         };
         let mut new = match (text("verb"), old) {
             ("create", _) => patched(Ok(body))?,
             ("merge", Some(old)) => patched(patch::merge(old, &body))?,
             ("json", Some(old)) => patched(patch::json(old, &body))?,
-            ("strategic", Some(old)) => patched(patch::strategic(&self.schema, old, &body))?,
+            ("strategic", Some(old)) => patched(patch::strategic(self.schema, old, &body))?,
             ("apply", old) => {
                 let force = request.get("force").is_some();
-                let mut new = apply(&self.schema, old, &body, writer, force)?;
+                let mut new = apply(self.schema, old, &body, writer, force)?;
                 self.read(&mut new);
                 new
             }
