@@ -108,8 +108,12 @@ pub fn record_update(schema: &Schema, old: Option<&Value>, new: &mut Value, writ
     let mut managers = match old {
         None => Managers::default(),
         Some(old) => {
-            let sent = if writer.subresource.is_empty() { accepted(&sent, writer.custom) } else { None };
-            let managers = sent.unwrap_or_else(|| managers_of(old));
+            let managers = if Some(&sent) == entries(old) {
+                Managers::trusted(sent)
+            } else {
+                let sent = if writer.subresource.is_empty() { accepted(&sent, writer.custom) } else { None };
+                sent.unwrap_or_else(|| managers_of(old))
+            };
             if managers.is_empty() {
                 // Whom nobody has followed from the start is followed from the first apply on.
                 return;
@@ -127,29 +131,27 @@ pub fn record_update(schema: &Schema, old: Option<&Value>, new: &mut Value, writ
 
 /// Takes over the old `managedFields` if nothing but their times has changed: a write that changes nothing is none.
 pub fn keep_times(old: &Value, new: &mut Value) {
-    let entries = |object: &Value| object::meta(object).and_then(|meta| meta.get("managedFields")).cloned();
-    let timeless = |entries: &Option<Value>| {
-        let mut entries = entries.clone().unwrap_or_default();
-        for entry in entries.as_array_mut().into_iter().flatten() {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("time");
-            }
-        }
-        entries
-    };
-    let (before, after) = (entries(old), entries(new));
-    if before == after || timeless(&before) != timeless(&after) {
+    let (Some(before), Some(after)) = (entries(old), entries(new)) else { return };
+    if before == after || !differ_in_times_only(before, after) {
         return;
     }
-    let taken = object::meta_mut(new).remove("managedFields");
-    let same = {
-        let mut bare = old.clone();
-        object::meta_mut(&mut bare).remove("managedFields");
-        bare == *new
-    };
-    if let Some(entries) = if same { before } else { taken } {
-        object::meta_mut(new).insert("managedFields".to_owned(), entries);
+    let before = before.clone();
+    let after = object::meta_mut(new).insert("managedFields".to_owned(), before);
+    if new != old
+        && let Some(after) = after
+    {
+        object::meta_mut(new).insert("managedFields".to_owned(), after);
     }
+}
+
+fn differ_in_times_only(before: &Value, after: &Value) -> bool {
+    let (Some(before), Some(after)) = (before.as_array(), after.as_array()) else { return false };
+    let timeless = |entry: &'_ Value| -> Vec<(String, Value)> {
+        let fields = entry.as_object().into_iter().flatten().filter(|(key, _)| key.as_str() != "time");
+        fields.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    before.len() == after.len()
+        && before.iter().zip(after).all(|(before, after)| before == after || timeless(before) == timeless(after))
 }
 
 /// Server-side apply: what `live` becomes when `writer` applies `intent`. Without `live` the object is made.
@@ -177,8 +179,7 @@ pub fn apply(
     }
     let empty = Value::Object(Map::new());
     let mut live = live.unwrap_or(&empty).clone();
-    let mut managers = managers_of(&live);
-    object::meta_mut(&mut live).remove("managedFields");
+    let mut managers = Managers::trusted(object::meta_mut(&mut live).remove("managedFields").unwrap_or_default());
     if managers.is_empty() {
         let before = Writer { manager: "before-first-apply", ..writer };
         update(&mut managers, &empty, &live, shape, before);
@@ -227,7 +228,7 @@ impl<'a> Apply<'a> {
         managers.put(applier.clone());
         let merged = merge::merge(self.live, self.intent, self.shape);
         let result = match previous {
-            Some(previous) => merge::prune(merged, &previous.fields, &managers.owned(), self.shape),
+            Some(previous) => merge::prune(merged, &previous.fields, &applier.fields, &managers.owned(), self.shape),
             None => merged,
         };
 
@@ -317,8 +318,12 @@ fn accepted(sent: &Value, custom: bool) -> Option<Managers> {
     }
 }
 
+fn entries(object: &Value) -> Option<&Value> {
+    object::meta(object)?.get("managedFields")
+}
+
 fn managers_of(object: &Value) -> Managers {
-    object::meta(object).and_then(|meta| meta.get("managedFields")).and_then(Managers::parse).unwrap_or_default()
+    entries(object).cloned().map(Managers::trusted).unwrap_or_default()
 }
 
 fn set_managers(object: &mut Value, managers: Managers) {

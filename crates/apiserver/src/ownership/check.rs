@@ -6,87 +6,105 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::compare::element_of;
-use super::fields::Element;
+use super::fields;
 use super::shape::{Items, Kind, Shape};
 
 /// All that is wrong with the intent, as one text; `None` if nothing is.
 pub(crate) fn check(intent: &Value, shape: Shape<'_>) -> Option<String> {
-    let mut errors = Vec::new();
-    check_at(intent, shape, "", &mut errors);
-    match errors.as_slice() {
+    let mut faults = Vec::new();
+    check_at(intent, shape, &mut faults);
+    match faults.as_slice() {
         [] => None,
-        [one] => Some(one.clone()),
-        many => Some(format!("errors:\n  {}", many.join("\n  "))),
+        [one] => Some(one.shown()),
+        many => Some(format!("errors:\n  {}", many.iter().map(Fault::shown).collect::<Vec<_>>().join("\n  "))),
     }
 }
 
-fn check_at(value: &Value, shape: Shape<'_>, path: &str, errors: &mut Vec<String>) {
-    if value.is_null() {
+struct Fault {
+    path: String,
+    what: String,
+}
+
+impl Fault {
+    fn new(what: impl Into<String>) -> Self {
+        Self { path: String::new(), what: what.into() }
+    }
+
+    fn shown(&self) -> String {
+        if self.path.is_empty() { self.what.clone() } else { format!("{}: {}", self.path, self.what) }
+    }
+}
+
+fn check_at(value: &Value, shape: Shape<'_>, faults: &mut Vec<Fault>) {
+    if value.is_null() || !matches!(shape, Shape::Declared { .. }) {
         return;
     }
     match shape.kind(Some(value)) {
-        Kind::Scalar => {
-            let fault = match (shape.scalar(), value) {
-                (Some("integer" | "number"), Value::Number(_))
-                | (Some("string"), Value::String(_))
-                | (Some("boolean"), Value::Bool(_))
-                | (None, Value::Number(_) | Value::String(_) | Value::Bool(_)) => return,
-                (Some("integer" | "number"), other) => {
-                    format!("expected numeric (int or float), got {}", go_type(other))
-                }
-                (Some("string"), other) => {
-                    format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other))
-                }
-                (Some("boolean"), other) => format!("expected boolean, got &{{{}}}", go_text(other)),
-                (_, other) => format!("expected any scalar, got &{{{}}}", go_text(other)),
-            };
-            errors.push(located(path, &fault));
-        }
+        Kind::Scalar => faults.extend(check_scalar(value, shape).map(Fault::new)),
         Kind::Map => {
             let Value::Object(fields) = value else {
-                errors.push(located(path, &format!("expected map, got &{{{}}}", go_text(value))));
+                faults.push(Fault::new(format!("expected map, got &{{{}}}", go_text(value))));
                 return;
             };
-            for (key, field) in fields {
-                let path = format!("{path}.{key}");
+            for (key, part) in fields {
+                let path = || format!(".{key}");
                 let Some(shape) = shape.field(key) else {
-                    errors.push(located(&path, "field not declared in schema"));
+                    faults.push(Fault { path: path(), what: "field not declared in schema".to_owned() });
                     return;
                 };
-                check_at(field, shape, &path, errors);
+                check_part(part, shape, path, faults);
             }
         }
         Kind::List => {
             let Value::Array(items) = value else {
-                errors.push(located(path, &format!("expected list, got &{{{}}}", go_text(value))));
+                faults.push(Fault::new(format!("expected list, got &{{{}}}", go_text(value))));
                 return;
             };
             let whole = shape.items() == Items::Whole;
             let mut seen = BTreeSet::new();
             for (index, item) in items.iter().enumerate() {
-                let element = if whole {
-                    Element::Index(i64::try_from(index).unwrap_or(i64::MAX))
-                } else {
-                    match element_of(item, shape) {
-                        Ok(element) => element,
-                        Err(why) => {
-                            errors.push(located(path, &format!("element {index}: {why}")));
-                            return;
-                        }
+                if whole {
+                    check_part(item, shape.item(), || format!("[{index}]"), faults);
+                    continue;
+                }
+                let element = match element_of(item, shape) {
+                    Ok(element) => element,
+                    Err(why) => {
+                        faults.push(Fault::new(format!("element {index}: {why}")));
+                        return;
                     }
                 };
-                let item_path = format!("{path}{element}");
-                if !seen.insert(element.clone()) {
-                    errors.push(located(path, &format!("duplicate entries for key {element}")));
+                if seen.contains(&element) {
+                    faults.push(Fault::new(format!("duplicate entries for key {}", fields::shown(&element))));
                 }
-                check_at(item, shape.item(), &item_path, errors);
+                check_part(item, shape.item(), || fields::shown(&element), faults);
+                seen.insert(element);
             }
         }
     }
 }
 
-fn located(path: &str, fault: &str) -> String {
-    if path.is_empty() { fault.to_owned() } else { format!("{path}: {fault}") }
+fn check_part(value: &Value, shape: Shape<'_>, path: impl Fn() -> String, faults: &mut Vec<Fault>) {
+    let known = faults.len();
+    check_at(value, shape, faults);
+    for fault in faults.iter_mut().skip(known) {
+        fault.path.insert_str(0, &path());
+    }
+}
+
+fn check_scalar(value: &Value, shape: Shape<'_>) -> Option<String> {
+    match (shape.scalar(), value) {
+        (Some("integer" | "number"), Value::Number(_))
+        | (Some("string"), Value::String(_))
+        | (Some("boolean"), Value::Bool(_))
+        | (None, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
+        (Some("integer" | "number"), other) => Some(format!("expected numeric (int or float), got {}", go_type(other))),
+        (Some("string"), other) => {
+            Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other)))
+        }
+        (Some("boolean"), other) => Some(format!("expected boolean, got &{{{}}}", go_text(other))),
+        (_, other) => Some(format!("expected any scalar, got &{{{}}}", go_text(other))),
+    }
 }
 
 /// Go's `%T`.

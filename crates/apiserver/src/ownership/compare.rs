@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::fields::{Element, FieldSet, Node, Scalar};
+use super::fields::{FieldSet, Node, field, item, keyed};
 use super::shape::{Items, Kind, Shape};
 
 /// What became of a value: the fields that came, changed and went.
@@ -104,14 +104,14 @@ fn compare_maps(before: &Map<String, Value>, after: &Map<String, Value>, shape: 
     let rest = after.iter().map(|(key, new)| (key, before.get(key), Some(new)));
     for (key, old, new) in gone.chain(rest) {
         if old != new {
-            let field = shape.field(key).unwrap_or(Shape::Deduced);
-            compare_part(|| Element::Field(key.clone()), old, new, field, change);
+            let part = shape.field(key).unwrap_or(Shape::Deduced);
+            compare_part(|| field(key), old, new, part, change);
         }
     }
 }
 
 fn compare_lists(before: &[Value], after: &[Value], shape: Shape<'_>, change: &mut Change) {
-    let item = shape.item();
+    let part = shape.item();
     let before = by_element(before, shape);
     let after = by_element(after, shape);
     let none: &[&Value] = &[];
@@ -127,7 +127,7 @@ fn compare_lists(before: &[Value], after: &[Value], shape: Shape<'_>, change: &m
         let at = || element.clone();
         match (old, new) {
             ([] | [_], [] | [_]) => {
-                compare_part(at, old.first().copied(), new.first().copied(), item, change);
+                compare_part(at, old.first().copied(), new.first().copied(), part, change);
             }
             // Several items under one key are owned together, without their fields.
             ([_, _, ..], [_, _, ..]) => {
@@ -137,13 +137,13 @@ fn compare_lists(before: &[Value], after: &[Value], shape: Shape<'_>, change: &m
             }
             ([_, _, ..], _) => {
                 if let Some(new) = new.first() {
-                    compare_part(at, None, Some(new), item, change);
+                    compare_part(at, None, Some(new), part, change);
                 }
                 change.removed.below.insert(at(), Node::leaf());
             }
             (_, _) => {
                 if let Some(old) = old.first() {
-                    compare_part(at, Some(old), None, item, change);
+                    compare_part(at, Some(old), None, part, change);
                 }
                 change.added.below.insert(at(), Node::leaf());
             }
@@ -152,7 +152,7 @@ fn compare_lists(before: &[Value], after: &[Value], shape: Shape<'_>, change: &m
 }
 
 fn compare_part(
-    element: impl Fn() -> Element,
+    element: impl Fn() -> String,
     old: Option<&Value>,
     new: Option<&Value>,
     shape: Shape<'_>,
@@ -170,8 +170,8 @@ fn compare_part(
 }
 
 /// The items of a list by what tells them apart.
-fn by_element<'v>(items: &'v [Value], shape: Shape<'_>) -> BTreeMap<Element, Vec<&'v Value>> {
-    let mut groups: BTreeMap<Element, Vec<&Value>> = BTreeMap::new();
+fn by_element<'v>(items: &'v [Value], shape: Shape<'_>) -> BTreeMap<String, Vec<&'v Value>> {
+    let mut groups: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for item in items {
         if let Ok(element) = element_of(item, shape) {
             groups.entry(element).or_default().push(item);
@@ -181,22 +181,22 @@ fn by_element<'v>(items: &'v [Value], shape: Shape<'_>) -> BTreeMap<Element, Vec
 }
 
 /// What tells an item of a list from the others. `Err` is why nothing does.
-pub(crate) fn element_of(item: &Value, list: Shape<'_>) -> Result<Element, String> {
+pub(crate) fn element_of(value: &Value, list: Shape<'_>) -> Result<String, String> {
     match list.items() {
         Items::Whole => Err("invalid indexing of non-associative list".to_owned()),
-        Items::Set => match item {
+        Items::Set => match value {
             Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
             Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
             Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
-            scalar => Ok(Element::Item(Scalar(scalar.clone()))),
+            scalar => Ok(item(scalar)),
         },
         Items::Keyed(keys) => {
-            let fields = match item {
+            let fields = match value {
                 Value::Object(fields) => fields,
                 Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
                 _ => return Err("associative list with keys may not have non-map elements".to_owned()),
             };
-            let mut names = Vec::new();
+            let mut names = Map::new();
             for key in keys.iter() {
                 let value = fields.get(key).or_else(|| list.item().default_of(key)).ok_or_else(|| {
                     format!(
@@ -204,10 +204,9 @@ pub(crate) fn element_of(item: &Value, list: Shape<'_>) -> Result<Element, Strin
                          default value)"
                     )
                 })?;
-                names.push((key.to_owned(), Scalar(value.clone())));
+                names.insert(key.to_owned(), value.clone());
             }
-            names.sort();
-            Ok(Element::Key(names))
+            Ok(keyed(names))
         }
     }
 }
@@ -223,11 +222,13 @@ fn node_of(value: &Value, shape: Shape<'_>) -> Node {
         Kind::Scalar => node.member = true,
         Kind::Map if shape.whole_map() => node.member = true,
         Kind::Map => {
-            for (key, field) in value.as_object().into_iter().flatten() {
-                let mut part = node_of(field, shape.field(key).unwrap_or(Shape::Deduced));
-                let empty = field.is_null() || field.as_object().is_some_and(Map::is_empty);
-                part.member |= empty || !shape.names(key);
-                node.below.insert(Element::Field(key.clone()), part);
+            for (key, part) in value.as_object().into_iter().flatten() {
+                let named = shape.named(key);
+                let claims_key = named.is_none() || part.is_null() || part.as_object().is_some_and(Map::is_empty);
+                let part_shape = named.or_else(|| shape.unnamed()).unwrap_or(Shape::Deduced);
+                let mut below = node_of(part, part_shape);
+                below.member |= claims_key;
+                node.below.insert(field(key), below);
             }
         }
         Kind::List if shape.items() == Items::Whole => node.member = true,

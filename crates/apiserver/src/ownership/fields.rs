@@ -1,45 +1,29 @@
-//! Sets of fields, as `fieldsV1` writes them down.
+//! Sets of fields.
+//!
+//! A set is kept as `fieldsV1` writes it, so that reading and writing it costs nothing: a map from the parts of a value
+//! to what is in the set below them. A part that is in the set itself has a `.` in its map, or nothing at all.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
-use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// A step from a value to a part of it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Element {
-    /// `f:name`: a field.
-    Field(String),
-    /// `k:{"name":"x"}`: the item of a list that has these fields, in the order of their names.
-    Key(Vec<(String, Scalar)>),
-    /// `v:"x"`: an item of a set.
-    Item(Scalar),
-    /// `i:0`: an item by its place.
-    Index(i64),
-}
-
-/// A value that tells items apart: numbers, texts, truths, and whatever else somebody wrote down.
-#[derive(Debug, Clone)]
-pub(crate) struct Scalar(pub(crate) Value);
+/// The mark of a part that is in the set while others below it are, too.
+const ITSELF: &str = ".";
 
 /// A set of fields below some value.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct FieldSet {
-    parts: BTreeMap<Element, Node>,
-}
+pub(crate) struct FieldSet(Map<String, Value>);
 
-/// What is in a set about one field.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What is in a set about one part of a value.
+#[derive(Debug, Default)]
 pub(crate) struct Node {
-    /// The field itself is in the set.
+    /// The part itself is in the set.
     pub(crate) member: bool,
     /// What is in the set below it.
     pub(crate) below: FieldSet,
 }
 
 impl Node {
-    /// The field and nothing below it.
     pub(crate) fn leaf() -> Self {
         Self { member: true, below: FieldSet::default() }
     }
@@ -48,194 +32,370 @@ impl Node {
         !self.member && self.below.is_empty()
     }
 
-    fn absorb(&mut self, other: Self) {
-        self.member |= other.member;
-        self.below.add(other.below);
+    fn into_map(self) -> Map<String, Value> {
+        let mut below = self.below.0;
+        if self.member && !below.is_empty() {
+            below.insert(ITSELF.to_owned(), Value::Object(Map::new()));
+        }
+        below
+    }
+}
+
+/// What a set says about one part of a value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part<'a>(&'a Map<String, Value>);
+
+impl<'a> Part<'a> {
+    /// Whether the part itself is in the set.
+    pub(crate) fn is_member(self) -> bool {
+        is_member(self.0)
+    }
+
+    /// Whether anything below it is.
+    pub(crate) fn has_parts(self) -> bool {
+        self.parts().next().is_some()
+    }
+
+    /// What a set says about a part of this part.
+    pub(crate) fn get(self, element: &str) -> Option<Part<'a>> {
+        if element == ITSELF { None } else { self.0.get(element)?.as_object().map(Part) }
+    }
+
+    pub(crate) fn parts(self) -> impl Iterator<Item = (&'a String, Part<'a>)> {
+        parts(self.0).map(|(element, below)| (element, Part(below)))
+    }
+
+    fn each_path(self, prefix: &str, visit: &mut impl FnMut(String)) {
+        let mut parts: Vec<(&String, Part<'_>)> = self.parts().collect();
+        parts.sort_by(|(left, _), (right, _)| in_order(left, right));
+        for (element, part) in &parts {
+            if part.is_member() {
+                visit(format!("{prefix}{}", shown(element)));
+            }
+        }
+        for (element, part) in &parts {
+            if part.has_parts() {
+                part.each_path(&format!("{prefix}{}", shown(element)), visit);
+            }
+        }
     }
 }
 
 impl FieldSet {
     pub(crate) fn is_empty(&self) -> bool {
-        self.parts.is_empty()
+        self.0.is_empty()
     }
 
-    pub(crate) fn get(&self, element: &Element) -> Option<&Node> {
-        self.parts.get(element)
+    /// The set as what is said about the whole value.
+    pub(crate) fn as_part(&self) -> Part<'_> {
+        Part(&self.0)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Element, &Node)> {
-        self.parts.iter()
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&Element, &mut Node)> {
-        self.parts.iter_mut()
-    }
-
-    /// Adds what is in the set about one field.
-    pub(crate) fn insert(&mut self, element: Element, node: Node) {
-        if !node.is_empty() {
-            self.parts.entry(element).or_default().absorb(node);
+    /// Adds what is in the set about one part.
+    pub(crate) fn insert(&mut self, element: String, node: Node) {
+        if node.is_empty() {
+            return;
+        }
+        let node = node.into_map();
+        match self.0.get_mut(&element).and_then(Value::as_object_mut) {
+            Some(present) => add_part(present, node),
+            None => {
+                self.0.insert(element, Value::Object(node));
+            }
         }
     }
 
     /// Adds a field by the names that lead to it.
     pub(crate) fn insert_path(&mut self, path: &[&str]) {
         if let [first, rest @ ..] = path {
-            let node = self.parts.entry(Element::Field((*first).to_owned())).or_default();
-            if rest.is_empty() {
-                node.member = true;
-            } else {
-                node.below.insert_path(rest);
-            }
+            let mut node = Node { member: rest.is_empty(), below: Self::default() };
+            node.below.insert_path(rest);
+            self.insert(field(first), node);
         }
     }
 
     /// Union.
     pub(crate) fn add(&mut self, other: Self) {
-        if self.parts.is_empty() {
-            self.parts = other.parts;
-            return;
-        }
-        for (element, node) in other.parts {
-            self.insert(element, node);
+        if self.0.is_empty() {
+            self.0 = other.0;
+        } else {
+            add_parts(&mut self.0, other.0);
         }
     }
 
-    /// Difference: a field that is taken leaves what is below it.
+    /// Difference: a part that is taken leaves what is below it.
     pub(crate) fn subtract(&mut self, other: &Self) {
-        self.parts.retain(|element, node| {
-            if let Some(taken) = other.get(element) {
-                node.member &= !taken.member;
-                node.below.subtract(&taken.below);
-            }
-            !node.is_empty()
-        });
+        subtract(&mut self.0, &other.0);
     }
 
-    /// Difference: a field that is taken takes what is below it along.
+    /// Difference: a part that is taken takes what is below it along.
     pub(crate) fn subtract_whole(&mut self, other: &Self) {
-        self.parts.retain(|element, node| {
-            if let Some(taken) = other.get(element) {
-                if taken.member {
-                    return false;
-                }
-                node.below.subtract_whole(&taken.below);
-            }
-            !node.is_empty()
-        });
+        subtract_whole(&mut self.0, &other.0);
     }
 
     /// Intersection.
     pub(crate) fn common(&self, other: &Self) -> Self {
-        let mut common = Self::default();
-        for (element, node) in &self.parts {
-            if let Some(theirs) = other.get(element) {
-                let both = Node { member: node.member && theirs.member, below: node.below.common(&theirs.below) };
-                if !both.is_empty() {
-                    common.parts.insert(element.clone(), both);
-                }
-            }
-        }
-        common
+        Self(common(&self.0, &other.0))
     }
 
-    /// Calls `visit` for each field of the set with its path as it is shown to people, fields before what is below them.
+    /// Calls `visit` for each part in the set with its path as it is shown to people, parts before what is below them.
     pub(crate) fn each_path(&self, prefix: &str, visit: &mut impl FnMut(String)) {
-        for (element, node) in &self.parts {
-            if node.member {
-                visit(format!("{prefix}{element}"));
-            }
-        }
-        for (element, node) in &self.parts {
-            if !node.below.is_empty() {
-                node.below.each_path(&format!("{prefix}{element}"), visit);
-            }
-        }
+        self.as_part().each_path(prefix, visit);
     }
 
-    /// Reads `fieldsV1`. What a later version of Kubernetes may have added is skipped; `None` is nonsense.
+    /// Reads `fieldsV1` that somebody else has written. What a later version of Kubernetes may have added is skipped;
+    /// `None` is nonsense.
     pub(crate) fn parse(fields: &Value) -> Option<Self> {
-        Self::parse_node(fields).map(|node| node.below)
+        match fields {
+            Value::Object(fields) => Some(Self(parse(fields)?.below.0)),
+            Value::Null => Some(Self::default()),
+            _ => None,
+        }
     }
 
-    fn parse_node(fields: &Value) -> Option<Node> {
-        let mut node = Node::default();
+    /// Takes `fieldsV1` that we have written.
+    pub(crate) fn trusted(fields: Value) -> Self {
         match fields {
-            Value::Object(fields) => {
-                for (key, below) in fields {
-                    match Element::parse(key) {
-                        Parsed::Itself => node.member = true,
-                        Parsed::Unknown => {}
-                        Parsed::Known(element) => node.below.insert(element, Self::parse_node(below)?),
-                        Parsed::Nonsense => return None,
-                    }
-                }
-            }
-            Value::Null => {}
-            _ => return None,
+            Value::Object(fields) => Self(fields),
+            _ => Self::default(),
         }
-        node.member |= node.below.is_empty();
-        Some(node)
     }
 
     /// Writes `fieldsV1`.
-    pub(crate) fn to_json(&self) -> Value {
-        Value::Object(self.to_map())
+    pub(crate) fn into_json(self) -> Value {
+        Value::Object(self.0)
     }
 
-    fn to_map(&self) -> Map<String, Value> {
-        self.parts
-            .iter()
-            .map(|(element, node)| {
-                let mut below = node.below.to_map();
-                if node.member && !below.is_empty() {
-                    below.insert(".".to_owned(), Value::Object(Map::new()));
-                }
-                (element.to_key(), Value::Object(below))
-            })
-            .collect()
+    /// Calls `change` for each part that has parts; what it returns true for becomes a leaf, else its parts are visited.
+    pub(crate) fn simplify<C: Copy>(&mut self, context: C, change: &impl Fn(C, &str) -> Simplified<C>) {
+        simplify(&mut self.0, context, change);
     }
 }
 
-enum Parsed {
-    Itself,
-    Known(Element),
-    Unknown,
-    Nonsense,
+/// What is to be done with a part that has parts.
+pub(crate) enum Simplified<C> {
+    /// Nothing.
+    Stays,
+    /// It becomes a leaf.
+    Leaf,
+    /// Its parts are looked at.
+    Within(C),
 }
 
-impl Element {
-    fn parse(key: &str) -> Parsed {
-        if key == "." {
-            return Parsed::Itself;
+fn simplify<C: Copy>(set: &mut Map<String, Value>, context: C, change: &impl Fn(C, &str) -> Simplified<C>) {
+    for (element, below) in set {
+        let Value::Object(below) = below else { continue };
+        if parts(below).next().is_none() {
+            continue;
         }
-        let element = match key.split_once(':') {
-            Some(("f", name)) => Some(Self::Field(name.to_owned())),
-            Some(("k", text)) => match serde_json::from_str(text) {
-                Ok(Value::Object(fields)) => {
-                    Some(Self::Key(fields.into_iter().map(|(name, value)| (name, Scalar(value))).collect()))
-                }
-                _ => None,
-            },
-            Some(("v", text)) => serde_json::from_str(text).ok().map(|value| Self::Item(Scalar(value))),
-            Some(("i", text)) => text.parse().ok().map(Self::Index),
-            Some((kind, _)) if kind.chars().count() == 1 => return Parsed::Unknown,
-            _ => None,
-        };
-        element.map_or(Parsed::Nonsense, Parsed::Known)
+        match change(context, element) {
+            Simplified::Stays => {}
+            Simplified::Leaf => below.clear(),
+            Simplified::Within(context) => simplify(below, context, change),
+        }
     }
+}
 
-    fn to_key(&self) -> String {
-        match self {
-            Self::Field(name) => format!("f:{name}"),
-            Self::Key(fields) => {
-                let fields: Map<String, Value> =
-                    fields.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect();
-                format!("k:{}", as_go_writes(&Value::Object(fields)))
+fn is_member(part: &Map<String, Value>) -> bool {
+    part.is_empty() || part.contains_key(ITSELF)
+}
+
+fn parts(set: &Map<String, Value>) -> impl Iterator<Item = (&String, &Map<String, Value>)> {
+    set.iter()
+        .filter(|(element, _)| element.as_str() != ITSELF)
+        .filter_map(|(element, below)| Some((element, below.as_object()?)))
+}
+
+fn mark(part: &mut Map<String, Value>) {
+    if !part.is_empty() {
+        part.entry(ITSELF).or_insert_with(|| Value::Object(Map::new()));
+    }
+}
+
+fn add_part(part: &mut Map<String, Value>, other: Map<String, Value>) {
+    let member = is_member(part) || is_member(&other);
+    add_parts(part, other);
+    if member {
+        mark(part);
+    }
+}
+
+fn add_parts(set: &mut Map<String, Value>, other: Map<String, Value>) {
+    for (element, below) in other {
+        if element == ITSELF {
+            continue;
+        }
+        let Value::Object(below) = below else { continue };
+        match set.get_mut(&element).and_then(Value::as_object_mut) {
+            Some(present) => add_part(present, below),
+            None => {
+                set.insert(element, Value::Object(below));
             }
-            Self::Item(value) => format!("v:{}", as_go_writes(&value.0)),
-            Self::Index(index) => format!("i:{index}"),
         }
+    }
+}
+
+fn subtract(set: &mut Map<String, Value>, other: &Map<String, Value>) {
+    for (element, taken) in parts(other) {
+        let Some(below) = set.get_mut(element).and_then(Value::as_object_mut) else { continue };
+        let member = is_member(below) && !is_member(taken);
+        below.remove(ITSELF);
+        subtract(below, taken);
+        if member {
+            mark(below);
+        } else if below.is_empty() {
+            set.remove(element);
+        }
+    }
+}
+
+fn subtract_whole(set: &mut Map<String, Value>, other: &Map<String, Value>) {
+    for (element, taken) in parts(other) {
+        if is_member(taken) {
+            set.remove(element);
+            continue;
+        }
+        let Some(below) = set.get_mut(element).and_then(Value::as_object_mut) else { continue };
+        let member = is_member(below);
+        below.remove(ITSELF);
+        subtract_whole(below, taken);
+        if member {
+            mark(below);
+        } else if below.is_empty() {
+            set.remove(element);
+        }
+    }
+}
+
+fn common(left: &Map<String, Value>, right: &Map<String, Value>) -> Map<String, Value> {
+    let mut both = Map::new();
+    let (fewer, more) = if left.len() < right.len() { (left, right) } else { (right, left) };
+    for (element, below) in parts(fewer) {
+        let Some(other) = more.get(element).and_then(Value::as_object) else { continue };
+        let member = is_member(below) && is_member(other);
+        let mut below = common(below, other);
+        if member {
+            mark(&mut below);
+        }
+        if member || !below.is_empty() {
+            both.insert(element.clone(), Value::Object(below));
+        }
+    }
+    both
+}
+
+fn parse(fields: &Map<String, Value>) -> Option<Node> {
+    let mut node = Node::default();
+    for (key, below) in fields {
+        let element = match key.split_once(':') {
+            None if key == ITSELF => {
+                node.member = true;
+                continue;
+            }
+            Some(("f", _)) => key.clone(),
+            Some(("k", text)) => keyed(serde_json::from_str(text).ok()?),
+            Some(("v", text)) => item(&serde_json::from_str(text).ok()?),
+            Some(("i", text)) => format!("i:{}", text.parse::<i64>().ok()?),
+            Some((kind, _)) if kind.chars().count() == 1 => continue,
+            _ => return None,
+        };
+        let part = match below {
+            Value::Object(below) => parse(below)?,
+            Value::Null => Node::leaf(),
+            _ => return None,
+        };
+        node.below.insert(element, part);
+    }
+    node.member |= node.below.is_empty();
+    Some(node)
+}
+
+/// `f:name`: a field.
+pub(crate) fn field(name: &str) -> String {
+    let mut element = String::with_capacity(name.len() + 2);
+    element.push_str("f:");
+    element.push_str(name);
+    element
+}
+
+/// `k:{"name":"x"}`: the item of a list that has these fields.
+pub(crate) fn keyed(fields: Map<String, Value>) -> String {
+    format!("k:{}", as_go_writes(&Value::Object(fields)))
+}
+
+/// `v:"x"`: an item of a set.
+pub(crate) fn item(value: &Value) -> String {
+    format!("v:{}", as_go_writes(value))
+}
+
+/// The name of the field that an element is about, if it is about one.
+pub(crate) fn name_of(element: &str) -> Option<&str> {
+    element.strip_prefix("f:")
+}
+
+/// An element as it is shown to people: `.name`, `[name="x"]`, `[="x"]`, `[0]`.
+pub(crate) fn shown(element: &str) -> String {
+    match element.split_once(':') {
+        Some(("f", name)) => format!(".{name}"),
+        Some(("k", text)) => {
+            let fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            format!("[{}]", fields.join(","))
+        }
+        Some(("v", text)) => {
+            let value: Value = serde_json::from_str(text).unwrap_or_default();
+            format!("[={value}]")
+        }
+        Some((_, text)) => format!("[{text}]"),
+        None => element.to_owned(),
+    }
+}
+
+/// The order in which elements are shown: numbers by their value.
+fn in_order(left: &str, right: &str) -> Ordering {
+    fn kind(element: &str) -> u8 {
+        match element.as_bytes().first() {
+            Some(b'f') => 0,
+            Some(b'k') => 1,
+            Some(b'v') => 2,
+            _ => 3,
+        }
+    }
+    let value = |element: &str| -> Value {
+        let text = element.split_once(':').map_or("", |(_, text)| text);
+        serde_json::from_str(text).unwrap_or_default()
+    };
+    match kind(left).cmp(&kind(right)) {
+        Ordering::Equal if kind(left) > 0 => compare_values(&value(left), &value(right)),
+        Ordering::Equal => left.cmp(right),
+        order => order,
+    }
+}
+
+fn compare_values(left: &Value, right: &Value) -> Ordering {
+    fn rank(value: &Value) -> u8 {
+        match value {
+            Value::Number(_) => 0,
+            Value::String(_) => 1,
+            Value::Bool(_) => 2,
+            Value::Array(_) => 3,
+            Value::Object(_) => 4,
+            Value::Null => 5,
+        }
+    }
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => {
+            left.as_f64().unwrap_or_default().total_cmp(&right.as_f64().unwrap_or_default())
+        }
+        (Value::String(left), Value::String(right)) => left.cmp(right),
+        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
+        (Value::Object(left), Value::Object(right)) => {
+            let differing = left.iter().zip(right).map(|((left_name, left), (right_name, right))| {
+                left_name.cmp(right_name).then_with(|| compare_values(left, right))
+            });
+            differing.fold(Ordering::Equal, Ordering::then).then(left.len().cmp(&right.len()))
+        }
+        _ => rank(left).cmp(&rank(right)),
     }
 }
 
@@ -257,74 +417,4 @@ pub(crate) fn as_go_writes(value: &Value) -> String {
         }
     }
     escaped
-}
-
-impl fmt::Display for Element {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Field(name) => write!(f, ".{name}"),
-            Self::Key(fields) => {
-                f.write_str("[")?;
-                for (index, (name, value)) in fields.iter().enumerate() {
-                    let comma = if index > 0 { "," } else { "" };
-                    write!(f, "{comma}{name}={}", value.0)?;
-                }
-                f.write_str("]")
-            }
-            Self::Item(value) => write!(f, "[={}]", value.0),
-            Self::Index(index) => write!(f, "[{index}]"),
-        }
-    }
-}
-
-impl Ord for Scalar {
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare_values(&self.0, &other.0)
-    }
-}
-
-impl PartialOrd for Scalar {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Scalar {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Scalar {}
-
-fn compare_values(left: &Value, right: &Value) -> Ordering {
-    fn rank(value: &Value) -> u8 {
-        match value {
-            Value::Number(_) => 0,
-            Value::String(_) => 1,
-            Value::Bool(_) => 2,
-            Value::Array(_) => 3,
-            Value::Object(_) => 4,
-            Value::Null => 5,
-        }
-    }
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
-            (Some(left), Some(right)) => left.cmp(&right),
-            _ => left.as_f64().unwrap_or_default().total_cmp(&right.as_f64().unwrap_or_default()),
-        },
-        (Value::String(left), Value::String(right)) => left.cmp(right),
-        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
-        (Value::Array(left), Value::Array(right)) => {
-            let differing = left.iter().zip(right).map(|(left, right)| compare_values(left, right));
-            differing.fold(Ordering::Equal, Ordering::then).then(left.len().cmp(&right.len()))
-        }
-        (Value::Object(left), Value::Object(right)) => {
-            let differing = left.iter().zip(right).map(|((left_name, left), (right_name, right))| {
-                left_name.cmp(right_name).then_with(|| compare_values(left, right))
-            });
-            differing.fold(Ordering::Equal, Ordering::then).then(left.len().cmp(&right.len()))
-        }
-        _ => rank(left).cmp(&rank(right)),
-    }
 }

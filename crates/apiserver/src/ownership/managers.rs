@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::compare::Changes;
 use super::fields::FieldSet;
@@ -73,49 +73,60 @@ impl Manager {
         text
     }
 
-    /// `None` if it makes no sense.
+    /// Reads an entry that somebody else has written. `None` if it makes no sense.
     fn parse(entry: &Value) -> Option<Self> {
-        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-        let operation = match text("operation") {
+        let fields = entry.get("fieldsV1").map_or(Some(FieldSet::default()), FieldSet::parse)?;
+        let mut entry = entry.clone();
+        let manager = Self::trusted(&mut entry)?;
+        Some(Self { fields, ..manager })
+    }
+
+    /// Takes an entry that we have written.
+    fn trusted(entry: &mut Value) -> Option<Self> {
+        let Value::Object(entry) = entry else { return None };
+        let fields = entry.remove("fieldsV1").unwrap_or_default();
+        let mut text = |key: &str| match entry.remove(key) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        let operation = match text("operation").as_str() {
             "Apply" => Operation::Apply,
             "Update" => Operation::Update,
             _ => return None,
         };
-        if text("apiVersion").is_empty() || text("fieldsType") != "FieldsV1" {
-            return None;
-        }
-        Some(Self {
-            name: text("manager").to_owned(),
+        let manager = Self {
+            name: text("manager"),
             operation,
-            api_version: text("apiVersion").to_owned(),
-            subresource: text("subresource").to_owned(),
+            api_version: text("apiVersion"),
+            subresource: text("subresource"),
             time: text("time").parse().ok(),
-            fields: match entry.get("fieldsV1") {
-                None | Some(Value::Null) => FieldSet::default(),
-                Some(fields) => FieldSet::parse(fields)?,
-            },
-        })
+            fields: FieldSet::trusted(fields),
+        };
+        (!manager.api_version.is_empty() && text("fieldsType") == "FieldsV1").then_some(manager)
     }
 
-    fn to_json(&self) -> Value {
-        let mut entry = json!({
-            "apiVersion": self.api_version,
-            "fieldsType": "FieldsV1",
-            "fieldsV1": self.fields.to_json(),
-            "operation": match self.operation {
-                Operation::Apply => "Apply",
-                Operation::Update => "Update",
-            },
-        });
-        for (key, text) in [("manager", &self.name), ("subresource", &self.subresource)] {
+    fn into_json(self) -> Value {
+        let mut entry = Map::new();
+        let operation = match self.operation {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        };
+        for (key, text) in [
+            ("apiVersion", self.api_version),
+            ("fieldsType", "FieldsV1".to_owned()),
+            ("manager", self.name),
+            ("operation", operation.to_owned()),
+            ("subresource", self.subresource),
+        ] {
             if !text.is_empty() {
-                entry[key] = text.as_str().into();
+                entry.insert(key.to_owned(), text.into());
             }
         }
+        entry.insert("fieldsV1".to_owned(), self.fields.into_json());
         if let Some(time) = self.time {
-            entry["time"] = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
+            entry.insert("time".to_owned(), time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into());
         }
-        entry
+        Value::Object(entry)
     }
 
     fn seconds(&self) -> i64 {
@@ -149,7 +160,7 @@ pub(crate) struct Conflict<'a> {
 }
 
 impl Managers {
-    /// Reads `managedFields`. `None` if an entry makes no sense.
+    /// Reads `managedFields` that somebody else has written. `None` if an entry makes no sense.
     pub(crate) fn parse(entries: &Value) -> Option<Self> {
         let mut managers = Self::default();
         match entries {
@@ -164,6 +175,16 @@ impl Managers {
         Some(managers)
     }
 
+    /// Takes `managedFields` that we have written.
+    pub(crate) fn trusted(entries: Value) -> Self {
+        match entries {
+            Value::Array(entries) => {
+                Self(entries.into_iter().filter_map(|mut entry| Manager::trusted(&mut entry)).collect())
+            }
+            _ => Self::default(),
+        }
+    }
+
     /// Writes `managedFields`, in the order in which Kubernetes keeps them.
     pub(crate) fn into_json(mut self) -> Value {
         self.0.sort_by(|left, right| {
@@ -174,7 +195,7 @@ impl Managers {
                 .then_with(|| left.api_version.cmp(&right.api_version))
                 .then_with(|| left.subresource.cmp(&right.subresource))
         });
-        self.0.iter().map(Manager::to_json).collect()
+        self.0.into_iter().map(Manager::into_json).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -246,10 +267,13 @@ impl Managers {
         if written.is_empty() {
             return;
         }
-        if let Some(previous) = self.find(&writer) {
-            written.add(previous.fields.clone());
+        match self.0.iter_mut().find(|manager| manager.is_same(&writer)) {
+            Some(previous) => {
+                previous.fields.add(written);
+                previous.time = Some(now);
+            }
+            None => self.0.push(Manager { fields: written, time: Some(now), ..writer }),
         }
-        self.put(Manager { fields: written, time: Some(now), ..writer });
     }
 
     /// Folds the oldest updates together, those of each version apart.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::compare::{element_of, fields_of};
-use super::fields::{Element, FieldSet, Node};
+use super::fields::{FieldSet, Node, Part, Simplified, field, name_of};
 use super::shape::{Items, Kind, Shape};
 
 /// The object with what the intent says; the intent wins.
@@ -42,8 +42,8 @@ fn merge_maps(before: &Map<String, Value>, said: &Map<String, Value>, shape: Sha
     let rest = said.iter().map(|(key, new)| (key, before.get(key), Some(new)));
     kept.chain(rest)
         .filter_map(|(key, old, new)| {
-            let field = shape.field(key).unwrap_or(Shape::Deduced);
-            Some((key.clone(), merge_at(old, new, field)?))
+            let part = shape.field(key).unwrap_or(Shape::Deduced);
+            Some((key.clone(), merge_at(old, new, part)?))
         })
         .collect()
 }
@@ -52,23 +52,23 @@ fn merge_maps(before: &Map<String, Value>, said: &Map<String, Value>, shape: Sha
 /// stay before the next common item that they stood before.
 fn merge_lists(before: &[Value], said: &[Value], shape: Shape<'_>) -> Vec<Value> {
     let item = shape.item();
-    let live: Vec<(Element, &Value)> =
+    let live: Vec<(String, &Value)> =
         before.iter().filter_map(|item| Some((element_of(item, shape).ok()?, item))).collect();
-    let intent: Vec<(Element, &Value)> =
+    let intent: Vec<(String, &Value)> =
         said.iter().filter_map(|item| Some((element_of(item, shape).ok()?, item))).collect();
     // Items that stand there several times are not merged with: `None`.
-    let mut live_items: BTreeMap<&Element, Option<&Value>> = BTreeMap::new();
+    let mut live_items: BTreeMap<&String, Option<&Value>> = BTreeMap::new();
     for (element, item) in &live {
         live_items.entry(element).and_modify(|several| *several = None).or_insert(Some(item));
     }
-    let intended: BTreeSet<&Element> = intent.iter().map(|(element, _)| element).collect();
+    let intended: BTreeSet<&String> = intent.iter().map(|(element, _)| element).collect();
     let merged_with_live =
-        |element: &Element, said: &Value| merge_at(live_items.get(element).copied().flatten(), Some(said), item);
+        |element: &String, said: &Value| merge_at(live_items.get(element).copied().flatten(), Some(said), item);
 
     let mut common = intent.iter().map(|(element, _)| element).filter(|element| live_items.contains_key(element));
     let mut next_common = common.next();
     let mut merged = Vec::with_capacity(live.len().max(intent.len()));
-    let mut done: BTreeSet<&Element> = BTreeSet::new();
+    let mut done: BTreeSet<&String> = BTreeSet::new();
     let (mut left, mut right) = (0, 0);
     while left < live.len() || right < intent.len() {
         if let (Some((here, _)), Some((there, said))) = (live.get(left), intent.get(right)) {
@@ -108,23 +108,23 @@ fn merge_lists(before: &[Value], said: &[Value], shape: Shape<'_>) -> Vec<Value>
 }
 
 /// The object without these fields. What is emptied by that becomes null, as structured-merge-diff leaves it.
-pub(crate) fn without(value: &Value, taken: &FieldSet, shape: Shape<'_>) -> Value {
+pub(crate) fn without(object: &Value, taken: &FieldSet, shape: Shape<'_>) -> Value {
+    without_part(object, taken.as_part(), shape)
+}
+
+fn without_part(value: &Value, taken: Part<'_>, shape: Shape<'_>) -> Value {
     match shape.kind(Some(value)) {
         Kind::Scalar => value.clone(),
         Kind::Map if shape.whole_map() => Value::Null,
         Kind::Map => {
             let mut rest = Map::new();
-            for (key, field) in value.as_object().into_iter().flatten() {
-                match taken.get(&Element::Field(key.clone())) {
-                    Some(node) if node.member => {}
-                    Some(node) => {
-                        let shape = shape.field(key).unwrap_or(Shape::Deduced);
-                        rest.insert(key.clone(), without(field, &node.below, shape));
-                    }
-                    None => {
-                        rest.insert(key.clone(), field.clone());
-                    }
-                }
+            for (key, part) in value.as_object().into_iter().flatten() {
+                let left = match taken.get(&field(key)) {
+                    Some(taken) if taken.is_member() => continue,
+                    Some(taken) => without_part(part, taken, shape.field(key).unwrap_or(Shape::Deduced)),
+                    None => part.clone(),
+                };
+                rest.insert(key.clone(), left);
             }
             if rest.is_empty() { Value::Null } else { Value::Object(rest) }
         }
@@ -132,10 +132,9 @@ pub(crate) fn without(value: &Value, taken: &FieldSet, shape: Shape<'_>) -> Valu
         Kind::List => {
             let mut rest = Vec::new();
             for item in value.as_array().into_iter().flatten() {
-                let element = element_of(item, shape).ok();
-                match element.and_then(|element| taken.get(&element)) {
-                    Some(node) if node.member => {}
-                    Some(node) => rest.push(without(item, &node.below, shape.item())),
+                match element_of(item, shape).ok().and_then(|element| taken.get(&element)) {
+                    Some(taken) if taken.is_member() => {}
+                    Some(taken) => rest.push(without_part(item, taken, shape.item())),
                     None => rest.push(item.clone()),
                 }
             }
@@ -146,66 +145,69 @@ pub(crate) fn without(value: &Value, taken: &FieldSet, shape: Shape<'_>) -> Valu
 
 /// The set, and all declared fields on the way to its members: who has `spec.a.b` has `spec.a`, if that is a field and
 /// not a key of a map.
-fn with_named_fields(set: &FieldSet, shape: Option<Shape<'_>>) -> FieldSet {
+fn with_named_fields(set: Part<'_>, shape: Option<Shape<'_>>) -> FieldSet {
     let mut all = FieldSet::default();
-    for (element, node) in set.iter() {
-        let (named, below) = match (element, shape) {
-            (Element::Field(name), Some(shape)) => (shape.names(name), shape.field(name)),
-            (Element::Key(_), Some(shape)) => (false, Some(shape.item())),
+    for (element, part) in set.parts() {
+        let (named, below) = match (name_of(element), shape) {
+            (Some(name), Some(shape)) => match shape.named(name) {
+                Some(named) => (true, Some(named)),
+                None => (false, shape.unnamed()),
+            },
+            (None, Some(shape)) if element.starts_with("k:") => (false, Some(shape.item())),
             _ => (false, None),
         };
-        let mut part = node.clone();
-        if !node.below.is_empty() {
-            part.member |= named;
-            part.below = with_named_fields(&node.below, below);
+        let mut node = Node { member: part.is_member(), below: FieldSet::default() };
+        if part.has_parts() {
+            node.member |= named;
+            node.below = with_named_fields(part, below);
         }
-        all.insert(element.clone(), part);
+        all.insert(element.clone(), node);
     }
     all
 }
 
 /// Brings a set up to date with a schema in which something has become a whole: its parts can no longer be owned.
 pub(crate) fn reconcile(set: &mut FieldSet, shape: Shape<'_>) {
-    for (element, node) in set.iter_mut() {
-        let part = match element {
-            Element::Field(name) => shape.field(name),
-            _ => Some(shape.item()),
+    set.simplify(shape, &|shape, element| {
+        let part = match name_of(element) {
+            Some(name) => shape.field(name),
+            None => Some(shape.item()),
         };
-        let Some(part) = part.filter(|part| matches!(part, Shape::Declared { .. })) else { continue };
-        if node.below.is_empty() {
-            continue;
-        }
+        let Some(part @ Shape::Declared { .. }) = part else { return Simplified::Stays };
         let whole = match part.kind(None) {
             Kind::Map => part.whole_map(),
             Kind::List => part.items() == Items::Whole,
             Kind::Scalar => false,
         };
-        if whole {
-            *node = Node::leaf();
-        } else {
-            reconcile(&mut node.below, part);
-        }
-    }
+        if whole { Simplified::Leaf } else { Simplified::Within(part) }
+    });
 }
 
-/// Takes out of `merged` what was applied `before` and is `owned` by nobody now, the applier's new intent included.
-pub(crate) fn prune(merged: Value, before: &FieldSet, owned: &FieldSet, shape: Shape<'_>) -> Value {
-    if before.is_empty() {
+/// Takes out of `merged` what was applied `before`, is no longer `intended`, and is `owned` by nobody.
+pub(crate) fn prune(
+    merged: Value,
+    before: &FieldSet,
+    intended: &FieldSet,
+    owned: &FieldSet,
+    shape: Shape<'_>,
+) -> Value {
+    let mut given_up = before.clone();
+    given_up.subtract(intended);
+    if given_up.is_empty() {
         return merged;
     }
-    let before = with_named_fields(before, Some(shape));
-    let merged_fields = with_named_fields(&fields_of(&merged, shape), Some(shape));
-    let fields = |value: &Value| with_named_fields(&fields_of(value, shape), Some(shape));
+    let named = |set: &FieldSet| with_named_fields(set.as_part(), Some(shape));
+    let before = named(before);
+    let fields = named(&fields_of(&merged, shape));
 
-    // Nothing but what was applied before goes …
-    let mut kept = fields(&without(&merged, &before, shape));
-    // … and what somebody owns comes back, …
-    kept.add(with_named_fields(owned, Some(shape)));
-    let mut gone = merged_fields.clone();
+    // What was applied before goes, and what somebody owns comes back, …
+    let mut kept = named(&fields_of(&without(&merged, &before, shape), shape));
+    kept.add(named(owned));
+    let mut gone = fields.clone();
     gone.subtract(&kept);
     let pruned = without(&merged, &gone, shape);
     // … as does what went along with something that was applied, but was not applied itself.
-    let mut gone = merged_fields;
-    gone.subtract(&fields(&pruned));
+    let mut gone = fields;
+    gone.subtract(&named(&fields_of(&pruned, shape)));
     without(&merged, &gone.common(&before), shape)
 }

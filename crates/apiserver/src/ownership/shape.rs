@@ -155,12 +155,8 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Whether a field is declared by name, as in a struct.
-    pub(crate) fn names(self, field: &str) -> bool {
-        self.named(field).is_some()
-    }
-
-    fn named(self, field: &str) -> Option<Self> {
+    /// The shape of a field that is declared by name, as in a struct.
+    pub(crate) fn named(self, field: &str) -> Option<Self> {
         let Self::Declared { node, open, object } = self else { return None };
         if object {
             match field {
@@ -172,15 +168,12 @@ impl<'a> Shape<'a> {
         Some(Self::from_node(node.get("properties")?.get(field)?, open))
     }
 
-    /// The shape of a field; `None` if the schema does not allow it.
-    pub(crate) fn field(self, field: &str) -> Option<Self> {
+    /// The shape of fields that are not declared by name; `None` if the schema does not allow them.
+    pub(crate) fn unnamed(self) -> Option<Self> {
         let (node, open) = match self {
             Self::Declared { node, open, .. } => (node, open),
             other => return Some(other),
         };
-        if let Some(named) = self.named(field) {
-            return Some(named);
-        }
         match node.get("additionalProperties") {
             Some(Value::Bool(false)) => None,
             Some(Value::Bool(true)) => Some(Self::Deduced),
@@ -189,6 +182,11 @@ impl<'a> Shape<'a> {
             None if node.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty) => Some(Self::Deduced),
             None => None,
         }
+    }
+
+    /// The shape of a field; `None` if the schema does not allow it.
+    pub(crate) fn field(self, field: &str) -> Option<Self> {
+        self.named(field).or_else(|| self.unnamed())
     }
 
     /// How the items of a list here are told apart.

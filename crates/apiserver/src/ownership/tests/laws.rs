@@ -168,7 +168,7 @@ proptest! {
 
     #[test]
     fn a_set_is_read_as_it_was_written(set in sets()) {
-        prop_assert_eq!(FieldSet::parse(&set.to_json()), Some(set));
+        prop_assert_eq!(FieldSet::parse(&set.clone().into_json()), Some(set));
     }
 
     #[test]
@@ -231,7 +231,7 @@ proptest! {
         let intended = fields_of(&made(&spec), shape);
         let there = fields_of(&bare(&result), shape);
         prop_assert!(difference(&intended, &there).is_empty());
-        prop_assert_eq!(&owners(&result)["\"m\"\"Apply\""], &difference(&intended, &NOBODYS).to_json());
+        prop_assert_eq!(&owners(&result)["\"m\"\"Apply\""], &difference(&intended, &NOBODYS).into_json());
         // And nobody agrees to anything else: applying the same without force is no conflict.
         prop_assert!(apply(schema, Some(&result), &made(&spec), writer("m"), false).is_ok());
     }
