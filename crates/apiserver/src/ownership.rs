@@ -186,7 +186,7 @@ pub fn apply(
     }
     managers.reconcile(shape);
     let apply = Apply { live: &live, intent, managers: &managers, shape, writer };
-    let (mut applied, managers) = match apply.perform(force) {
+    let Applied { mut object, applier, written, removed } = match apply.perform(force) {
         Ok(applied) => applied,
         Err(conflicts) => {
             // kubectl that used to apply by itself may go on where it left off.
@@ -198,11 +198,14 @@ pub fn apply(
             apply.perform(true).map_err(|conflicts| conflict(&conflicts))?
         }
     };
+    managers.lose(Some(&applier), &written, &removed);
+    managers.put(applier);
+    managers.drop_empty();
     if writer.manager == "kubectl" {
-        update_last_applied(&mut applied, intent);
+        update_last_applied(&mut object, intent);
     }
-    set_managers(&mut applied, managers);
-    Ok(applied)
+    set_managers(&mut object, managers);
+    Ok(object)
 }
 
 /// One apply, ready to be done.
@@ -215,40 +218,43 @@ struct Apply<'a> {
     writer: Writer<'a>,
 }
 
+/// What comes of an apply.
+struct Applied {
+    object: Value,
+    applier: Manager,
+    /// What has come or changed.
+    written: FieldSet,
+    /// What has gone.
+    removed: FieldSet,
+}
+
 impl<'a> Apply<'a> {
-    fn perform(self, force: bool) -> Result<(Value, Managers), Vec<Conflict<'a>>> {
+    fn perform(self, force: bool) -> Result<Applied, Vec<Conflict<'a>>> {
         let untouched = top_level(self.writer.untouched);
         let mut applier = Manager::of(self.writer, Operation::Apply);
-        let previous = self.managers.find(&applier);
-        applier.time = previous.and_then(|previous| previous.time);
         applier.fields = fields_of(self.intent, self.shape);
         applier.fields.subtract_whole(&untouched);
-
-        let mut managers = self.managers.clone();
-        managers.put(applier.clone());
-        let merged = merge::merge(self.live, self.intent, self.shape);
-        let result = match previous {
-            Some(previous) => merge::prune(merged, &previous.fields, &applier.fields, &managers.owned(), self.shape),
-            None => merged,
-        };
-
-        let changes = compare(self.live, &result, self.shape).without(&untouched);
-        let removed = changes.removed.clone();
-        let written = changes.written();
+        let mut object = merge::merge(self.live, self.intent, self.shape);
+        if let Some(previous) = self.managers.find(&applier) {
+            applier.time = previous.time;
+            if !previous.fields.is_within(&applier.fields) {
+                let others = self.managers.owned_by_others(&applier);
+                object = merge::prune(&object, &previous.fields, &applier.fields, &others, self.shape);
+            }
+        }
+        applier.fields.subtract(&NOBODYS);
+        if object != *self.live {
+            applier.time = Some(self.writer.now);
+        }
+        let changes = compare(self.live, &object, self.shape).without(&untouched);
+        let (written, removed) = changes.into_written_and_removed();
         if !force {
             let conflicts = self.managers.conflicts(&applier, &written);
             if !conflicts.is_empty() {
                 return Err(conflicts);
             }
         }
-        managers.lose(Some(&applier), &written, &removed);
-        applier.fields.subtract(&NOBODYS);
-        if result != *self.live {
-            applier.time = Some(self.writer.now);
-        }
-        managers.put(applier);
-        managers.drop_empty();
-        Ok((result, managers))
+        Ok(Applied { object, applier, written, removed })
     }
 
     /// The fields that `kubectl apply` has set, according to its annotation, and that still are as it set them.

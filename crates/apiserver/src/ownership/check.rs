@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::compare::element_of;
 use super::fields;
 use super::shape::{Items, Kind, Shape};
+use crate::schema::Kind as Type;
 
 /// All that is wrong with the intent, as one text; `None` if nothing is.
 pub(crate) fn check(intent: &Value, shape: Shape<'_>) -> Option<String> {
@@ -94,15 +95,17 @@ fn check_part(value: &Value, shape: Shape<'_>, path: impl Fn() -> String, faults
 
 fn check_scalar(value: &Value, shape: Shape<'_>) -> Option<String> {
     match (shape.scalar(), value) {
-        (Some("integer" | "number"), Value::Number(_))
-        | (Some("string"), Value::String(_))
-        | (Some("boolean"), Value::Bool(_))
+        (Some(Type::Integer | Type::Number), Value::Number(_))
+        | (Some(Type::String), Value::String(_))
+        | (Some(Type::Boolean), Value::Bool(_))
         | (None, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
-        (Some("integer" | "number"), other) => Some(format!("expected numeric (int or float), got {}", go_type(other))),
-        (Some("string"), other) => {
+        (Some(Type::Integer | Type::Number), other) => {
+            Some(format!("expected numeric (int or float), got {}", go_type(other)))
+        }
+        (Some(Type::String), other) => {
             Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other)))
         }
-        (Some("boolean"), other) => Some(format!("expected boolean, got &{{{}}}", go_text(other))),
+        (Some(Type::Boolean), other) => Some(format!("expected boolean, got &{{{}}}", go_text(other))),
         (_, other) => Some(format!("expected any scalar, got &{{{}}}", go_text(other))),
     }
 }

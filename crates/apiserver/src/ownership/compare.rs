@@ -28,11 +28,11 @@ impl Changes {
         self
     }
 
-    /// What came or changed.
-    pub(crate) fn written(self) -> FieldSet {
+    /// What came or changed, and what went.
+    pub(crate) fn into_written_and_removed(self) -> (FieldSet, FieldSet) {
         let mut written = self.modified;
         written.add(self.added);
-        written
+        (written, self.removed)
     }
 }
 
@@ -51,52 +51,43 @@ struct Change {
 }
 
 fn compare_at(old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>, change: &mut Change) {
-    if old == new {
-        return;
-    }
-    let leaf = match (shape.kind(old), shape.kind(new)) {
-        (kind, _) if new.is_none() => compare_as(kind, old, new, shape, change),
-        (was, is) if was != is && old.is_some() => {
-            // What was there goes as what it was, and what is there comes as what it is.
-            compare_as(was, old, new, shape, change);
-            compare_as(is, old, new, shape, change)
+    match (old, new) {
+        (None, Some(new)) => change.added = node_of(new, shape, Claim::All),
+        (Some(old), None) => change.removed = node_of(old, shape, Claim::All),
+        (Some(old), Some(new)) if old != new => {
+            let (was, is) = (shape.kind(Some(old)), shape.kind(Some(new)));
+            if was != is {
+                // What was there goes as what it was, and what is there comes as what it is.
+                compare_as(was, old, new, shape, change);
+            }
+            compare_as(is, old, new, shape, change);
         }
-        (_, kind) => compare_as(kind, old, new, shape, change),
-    };
-    if !leaf {
-        change.added.member |= old.is_none();
-        change.removed.member |= new.is_none();
+        _ => {}
     }
 }
 
-/// Returns whether the value was compared as a whole.
-fn compare_as(kind: Kind, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>, change: &mut Change) -> bool {
+fn compare_as(kind: Kind, old: &Value, new: &Value, shape: Shape<'_>, change: &mut Change) {
     match kind {
         Kind::Map if !shape.whole_map() => {
             let none = Map::new();
-            let before = old.and_then(Value::as_object).unwrap_or(&none);
-            let after = new.and_then(Value::as_object).unwrap_or(&none);
+            let (before, after) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));
             if !before.is_empty() || !after.is_empty() {
-                compare_maps(before, after, shape, change);
-                return false;
+                return compare_maps(before, after, shape, change);
             }
         }
         Kind::List if shape.items() != Items::Whole => {
-            let before = old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            let after = new.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let (before, after) = (items_of(old), items_of(new));
             if !before.is_empty() || !after.is_empty() {
-                compare_lists(before, after, shape, change);
-                return false;
+                return compare_lists(before, after, shape, change);
             }
         }
         _ => {}
     }
-    match (old, new) {
-        (None, _) => change.added.member = true,
-        (_, None) => change.removed.member = true,
-        _ => change.modified.member = true,
-    }
-    true
+    change.modified.member = true;
+}
+
+fn items_of(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 fn compare_maps(before: &Map<String, Value>, after: &Map<String, Value>, shape: Shape<'_>, change: &mut Change) {
@@ -196,47 +187,56 @@ pub(crate) fn element_of(value: &Value, list: Shape<'_>) -> Result<String, Strin
                 Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
                 _ => return Err("associative list with keys may not have non-map elements".to_owned()),
             };
-            let mut names = Map::new();
-            for key in keys.iter() {
+            let mut names = Vec::with_capacity(keys.len());
+            for key in keys {
                 let value = fields.get(key).or_else(|| list.item().default_of(key)).ok_or_else(|| {
                     format!(
                         "associative list with keys has an element that omits key field {key:?} (and doesn't have \
                          default value)"
                     )
                 })?;
-                names.insert(key.to_owned(), value.clone());
+                names.push((key.as_str(), value));
             }
-            Ok(keyed(names))
+            names.sort_unstable_by_key(|(key, _)| *key);
+            Ok(keyed(&names))
         }
     }
 }
 
 /// The fields that somebody who writes this object down lays claim to.
 pub(crate) fn fields_of(object: &Value, shape: Shape<'_>) -> FieldSet {
-    node_of(object, shape).below
+    node_of(object, shape, Claim::Said).below
 }
 
-fn node_of(value: &Value, shape: Shape<'_>) -> Node {
-    let mut node = Node::default();
+/// How much belongs to who writes something down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// What is said: not a struct, which is only where its fields are.
+    Said,
+    /// Everything.
+    All,
+}
+
+fn node_of(value: &Value, shape: Shape<'_>, claim: Claim) -> Node {
+    let mut node = Node { member: claim == Claim::All, below: FieldSet::default() };
     match shape.kind(Some(value)) {
         Kind::Scalar => node.member = true,
         Kind::Map if shape.whole_map() => node.member = true,
         Kind::Map => {
             for (key, part) in value.as_object().into_iter().flatten() {
                 let named = shape.named(key);
-                let claims_key = named.is_none() || part.is_null() || part.as_object().is_some_and(Map::is_empty);
+                let said = named.is_none() || part.is_null() || part.as_object().is_some_and(Map::is_empty);
                 let part_shape = named.or_else(|| shape.unnamed()).unwrap_or(Shape::Deduced);
-                let mut below = node_of(part, part_shape);
-                below.member |= claims_key;
+                let mut below = node_of(part, part_shape, claim);
+                below.member |= said;
                 node.below.insert(field(key), below);
             }
         }
         Kind::List if shape.items() == Items::Whole => node.member = true,
         Kind::List => {
-            let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
-            for (element, group) in by_element(items, shape) {
+            for (element, group) in by_element(items_of(value), shape) {
                 let mut part = match group.as_slice() {
-                    [one] => node_of(one, shape.item()),
+                    [one] => node_of(one, shape.item(), claim),
                     _ => Node::default(),
                 };
                 part.member = true;

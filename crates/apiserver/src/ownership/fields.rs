@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 /// The mark of a part that is in the set while others below it are, too.
@@ -97,10 +98,14 @@ impl FieldSet {
             return;
         }
         let node = node.into_map();
-        match self.0.get_mut(&element).and_then(Value::as_object_mut) {
-            Some(present) => add_part(present, node),
-            None => {
-                self.0.insert(element, Value::Object(node));
+        match self.0.entry(element) {
+            Entry::Vacant(place) => {
+                place.insert(Value::Object(node));
+            }
+            Entry::Occupied(mut present) => {
+                if let Value::Object(present) = present.get_mut() {
+                    add_part(present, node);
+                }
             }
         }
     }
@@ -136,6 +141,11 @@ impl FieldSet {
     /// Intersection.
     pub(crate) fn common(&self, other: &Self) -> Self {
         Self(common(&self.0, &other.0))
+    }
+
+    /// Whether all that is in this set is in the other.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        is_within(&self.0, &other.0)
     }
 
     /// Calls `visit` for each part in the set with its path as it is shown to people, parts before what is below them.
@@ -284,6 +294,13 @@ fn common(left: &Map<String, Value>, right: &Map<String, Value>) -> Map<String, 
     both
 }
 
+fn is_within(set: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    parts(set).all(|(element, below)| {
+        let other = other.get(element).and_then(Value::as_object);
+        other.is_some_and(|other| (!is_member(below) || is_member(other)) && is_within(below, other))
+    })
+}
+
 fn parse(fields: &Map<String, Value>) -> Option<Node> {
     let mut node = Node::default();
     for (key, below) in fields {
@@ -293,7 +310,10 @@ fn parse(fields: &Map<String, Value>) -> Option<Node> {
                 continue;
             }
             Some(("f", _)) => key.clone(),
-            Some(("k", text)) => keyed(serde_json::from_str(text).ok()?),
+            Some(("k", text)) => {
+                let fields: Map<String, Value> = serde_json::from_str(text).ok()?;
+                keyed(&fields.iter().map(|(name, value)| (name.as_str(), value)).collect::<Vec<_>>())
+            }
             Some(("v", text)) => item(&serde_json::from_str(text).ok()?),
             Some(("i", text)) => format!("i:{}", text.parse::<i64>().ok()?),
             Some((kind, _)) if kind.chars().count() == 1 => continue,
@@ -318,14 +338,45 @@ pub(crate) fn field(name: &str) -> String {
     element
 }
 
-/// `k:{"name":"x"}`: the item of a list that has these fields.
-pub(crate) fn keyed(fields: Map<String, Value>) -> String {
-    format!("k:{}", as_go_writes(&Value::Object(fields)))
+/// `k:{"name":"x"}`: the item of a list that has these fields, which are sorted.
+pub(crate) fn keyed(fields: &[(&str, &Value)]) -> String {
+    let mut element = "k:{".to_owned();
+    for (index, (name, value)) in fields.iter().enumerate() {
+        if index > 0 {
+            element.push(',');
+        }
+        push_text(&mut element, name);
+        element.push(':');
+        push_value(&mut element, value);
+    }
+    element.push('}');
+    element
 }
 
 /// `v:"x"`: an item of a set.
 pub(crate) fn item(value: &Value) -> String {
-    format!("v:{}", as_go_writes(value))
+    let mut element = "v:".to_owned();
+    push_value(&mut element, value);
+    element
+}
+
+fn push_value(out: &mut String, value: &Value) {
+    match value {
+        Value::String(text) => push_text(out, text),
+        other => out.push_str(&as_go_writes(other)),
+    }
+}
+
+fn push_text(out: &mut String, text: &str) {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&');
+    if text.bytes().all(|byte| plain(byte) || byte == b' ') {
+        out.reserve(text.len() + 2);
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&as_go_writes(&Value::from(text)));
+    }
 }
 
 /// The name of the field that an element is about, if it is about one.

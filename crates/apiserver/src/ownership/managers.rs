@@ -224,10 +224,10 @@ impl Managers {
         self.0.retain(|manager| !manager.fields.is_empty());
     }
 
-    /// All fields that anybody owns.
-    pub(crate) fn owned(&self) -> FieldSet {
+    /// All fields that others than `writer` own.
+    pub(crate) fn owned_by_others(&self, writer: &Manager) -> FieldSet {
         let mut owned = FieldSet::default();
-        for manager in &self.0 {
+        for manager in self.0.iter().filter(|manager| !manager.is_same(writer)) {
             owned.add(manager.fields.clone());
         }
         owned
@@ -259,9 +259,7 @@ impl Managers {
 
     /// Records that `writer` has updated the object.
     pub(crate) fn updated(&mut self, writer: Manager, changes: Changes, stripped: &FieldSet, now: Timestamp) {
-        let Changes { added, mut modified, removed } = changes;
-        modified.add(added);
-        let mut written = modified;
+        let (mut written, removed) = changes.into_written_and_removed();
         self.lose(None, &written, &removed);
         written.subtract(stripped);
         if written.is_empty() {

@@ -183,31 +183,27 @@ pub(crate) fn reconcile(set: &mut FieldSet, shape: Shape<'_>) {
     });
 }
 
-/// Takes out of `merged` what was applied `before`, is no longer `intended`, and is `owned` by nobody.
+/// Takes out of `merged` what was applied `before`, is no longer `intended`, and belongs to none of the `others`.
 pub(crate) fn prune(
-    merged: Value,
+    merged: &Value,
     before: &FieldSet,
     intended: &FieldSet,
-    owned: &FieldSet,
+    others: &FieldSet,
     shape: Shape<'_>,
 ) -> Value {
-    let mut given_up = before.clone();
-    given_up.subtract(intended);
-    if given_up.is_empty() {
-        return merged;
-    }
     let named = |set: &FieldSet| with_named_fields(set.as_part(), Some(shape));
     let before = named(before);
-    let fields = named(&fields_of(&merged, shape));
+    let fields = named(&fields_of(merged, shape));
 
     // What was applied before goes, and what somebody owns comes back, …
-    let mut kept = named(&fields_of(&without(&merged, &before, shape), shape));
-    kept.add(named(owned));
+    let mut kept = named(&fields_of(&without(merged, &before, shape), shape));
+    kept.add(named(intended));
+    kept.add(named(others));
     let mut gone = fields.clone();
     gone.subtract(&kept);
-    let pruned = without(&merged, &gone, shape);
+    let pruned = without(merged, &gone, shape);
     // … as does what went along with something that was applied, but was not applied itself.
     let mut gone = fields;
     gone.subtract(&named(&fields_of(&pruned, shape)));
-    without(&merged, &gone.common(&before), shape)
+    without(merged, &gone.common(&before), shape)
 }

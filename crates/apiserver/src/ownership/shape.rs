@@ -1,59 +1,61 @@
 //! What a schema says about how values are owned and merged: which maps and lists are wholes, and which consist of
 //! parts that different writers may own.
 
+use std::slice;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::schema::Schema;
+use crate::schema::{self, Additional, ListType, MapType, Node, Schema};
 
-/// `metadata`, which is the same everywhere and is not part of the schemas of custom resources.
-static METADATA: LazyLock<Value> = LazyLock::new(|| {
-    json!({
+/// What every object has, and schemas need not declare.
+static OBJECT: LazyLock<Option<Schema>> = LazyLock::new(|| {
+    let text = json!({"type": "string"});
+    let texts = json!({"type": "object", "additionalProperties": text});
+    let integer = json!({"type": "integer"});
+    let time = json!({"type": "string", "format": "date-time"});
+    let owner = json!({
+        "type": "object",
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "apiVersion": text,
+            "blockOwnerDeletion": {"type": "boolean"},
+            "controller": {"type": "boolean"},
+            "kind": text,
+            "name": text,
+            "uid": text,
+        },
+    });
+    let metadata = json!({
         "type": "object",
         "properties": {
-            "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
-            "creationTimestamp": {"type": "string", "format": "date-time"},
-            "deletionGracePeriodSeconds": {"type": "integer"},
-            "deletionTimestamp": {"type": "string", "format": "date-time"},
+            "annotations": texts,
+            "creationTimestamp": time,
+            "deletionGracePeriodSeconds": integer,
+            "deletionTimestamp": time,
             "finalizers": {
-                "type": "array", "items": {"type": "string"},
+                "type": "array", "items": text,
                 "x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge",
             },
-            "generateName": {"type": "string"},
-            "generation": {"type": "integer"},
-            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-            "managedFields": {
-                "type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "atomic",
-            },
-            "name": {"type": "string"},
-            "namespace": {"type": "string"},
+            "generateName": text,
+            "generation": integer,
+            "labels": texts,
+            "managedFields": {"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "atomic"},
+            "name": text,
+            "namespace": text,
             "ownerReferences": {
-                "type": "array",
+                "type": "array", "items": owner,
                 "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
                 "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "uid",
-                "items": {
-                    "type": "object",
-                    "x-kubernetes-map-type": "atomic",
-                    "properties": {
-                        "apiVersion": {"type": "string"},
-                        "blockOwnerDeletion": {"type": "boolean"},
-                        "controller": {"type": "boolean"},
-                        "kind": {"type": "string"},
-                        "name": {"type": "string"},
-                        "uid": {"type": "string"},
-                    },
-                },
             },
-            "resourceVersion": {"type": "string"},
-            "selfLink": {"type": "string"},
-            "uid": {"type": "string"},
+            "resourceVersion": text,
+            "selfLink": text,
+            "uid": text,
         },
-    })
+    });
+    let object = json!({"type": "object", "properties": {"apiVersion": text, "kind": text, "metadata": metadata}});
+    Schema::of_built_in(&object).ok()
 });
-
-/// `apiVersion` and `kind`.
-static TEXT: LazyLock<Value> = LazyLock::new(|| json!({"type": "string"}));
 
 /// What is known about the values at one place of an object.
 #[derive(Debug, Clone, Copy)]
@@ -61,11 +63,9 @@ pub(crate) enum Shape<'a> {
     /// What a node of a schema declares.
     Declared {
         /// The node.
-        node: &'a Map<String, Value>,
+        node: &'a Node,
         /// Fields that are not declared are kept: this node or one above it says so.
         open: bool,
-        /// An object of its own, with `apiVersion`, `kind` and `metadata`.
-        object: bool,
     },
     /// Nothing is known: maps consist of their fields, lists are wholes.
     Deduced,
@@ -89,52 +89,25 @@ pub(crate) enum Items<'a> {
     /// By their value.
     Set,
     /// By these fields.
-    Keyed(Keys<'a>),
-}
-
-/// The fields that tell items apart.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Keys<'a> {
-    /// `x-kubernetes-list-map-keys`.
-    Many(&'a [Value]),
-    /// `x-kubernetes-patch-merge-key`.
-    One(&'a str),
-}
-
-impl<'a> Keys<'a> {
-    pub(crate) fn iter(self) -> impl Iterator<Item = &'a str> {
-        let (many, one) = match self {
-            Self::Many(keys) => (keys, None),
-            Self::One(key) => (&[] as &[Value], Some(key)),
-        };
-        many.iter().filter_map(Value::as_str).chain(one)
-    }
+    Keyed(&'a [String]),
 }
 
 impl<'a> Shape<'a> {
     /// A whole object.
     pub(crate) fn of(schema: &'a Schema) -> Self {
-        match Self::from_node(schema.raw(), false) {
-            Self::Declared { node, open, .. } => Self::Declared { node, open, object: true },
-            other => other,
-        }
+        Self::from_node(schema.root(), false)
     }
 
-    fn from_node(node: &'a Value, open: bool) -> Self {
-        let Value::Object(node) = node else { return Self::Deduced };
-        Self::Declared {
-            open: open || is_true(node, "x-kubernetes-preserve-unknown-fields"),
-            object: is_true(node, "x-kubernetes-embedded-resource"),
-            node,
-        }
+    fn from_node(node: &'a Node, open: bool) -> Self {
+        Self::Declared { node, open: open || node.preserve_unknown }
     }
 
     /// What a value here is treated as. Without a value, or with null, it is what it may be, maps first.
     pub(crate) fn kind(self, value: Option<&Value>) -> Kind {
         if let Self::Declared { node, .. } = self {
-            match node.get("type").and_then(Value::as_str) {
-                Some("object") => return Kind::Map,
-                Some("array") => return Kind::List,
+            match node.kind {
+                Some(schema::Kind::Object) => return Kind::Map,
+                Some(schema::Kind::Array) => return Kind::List,
                 Some(_) => return Kind::Scalar,
                 None => {}
             }
@@ -149,7 +122,7 @@ impl<'a> Shape<'a> {
     /// Whether a map here is a whole.
     pub(crate) fn whole_map(self) -> bool {
         match self {
-            Self::Declared { node, .. } => node.get("x-kubernetes-map-type").is_some_and(|kind| kind == "atomic"),
+            Self::Declared { node, .. } => node.map_type == Some(MapType::Atomic),
             Self::Deduced => false,
             Self::Opaque => true,
         }
@@ -157,30 +130,26 @@ impl<'a> Shape<'a> {
 
     /// The shape of a field that is declared by name, as in a struct.
     pub(crate) fn named(self, field: &str) -> Option<Self> {
-        let Self::Declared { node, open, object } = self else { return None };
-        if object {
-            match field {
-                "metadata" => return Some(Self::from_node(&METADATA, false)),
-                "apiVersion" | "kind" => return Some(Self::from_node(&TEXT, false)),
-                _ => {}
-            }
+        let Self::Declared { node, open } = self else { return None };
+        if node.resource
+            && let Some(known) = OBJECT.as_ref().and_then(|object| object.root().properties.get(field))
+        {
+            return Some(Self::from_node(known, false));
         }
-        Some(Self::from_node(node.get("properties")?.get(field)?, open))
+        node.properties.get(field).map(|node| Self::from_node(node, open))
     }
 
     /// The shape of fields that are not declared by name; `None` if the schema does not allow them.
     pub(crate) fn unnamed(self) -> Option<Self> {
         let (node, open) = match self {
-            Self::Declared { node, open, .. } => (node, open),
+            Self::Declared { node, open } => (node, open),
             other => return Some(other),
         };
-        match node.get("additionalProperties") {
-            Some(Value::Bool(false)) => None,
-            Some(Value::Bool(true)) => Some(Self::Deduced),
-            Some(schema) => Some(Self::from_node(schema, open)),
-            None if open => Some(Self::Deduced),
-            None if node.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty) => Some(Self::Deduced),
-            None => None,
+        match &node.additional {
+            Some(Additional::Of(node)) => Some(Self::from_node(node, open)),
+            Some(Additional::Any(true)) => Some(Self::Deduced),
+            None if open || node.properties.is_empty() => Some(Self::Deduced),
+            Some(Additional::Any(false)) | None => None,
         }
     }
 
@@ -192,14 +161,11 @@ impl<'a> Shape<'a> {
     /// How the items of a list here are told apart.
     pub(crate) fn items(self) -> Items<'a> {
         let Self::Declared { node, .. } = self else { return Items::Whole };
-        match node.get("x-kubernetes-list-type").and_then(Value::as_str) {
-            Some("set") => Items::Set,
-            Some("map") => match node.get("x-kubernetes-list-map-keys") {
-                Some(Value::Array(keys)) => Items::Keyed(Keys::Many(keys)),
-                _ => Items::Whole,
-            },
+        match node.list_type {
+            Some(ListType::Set) => Items::Set,
+            Some(ListType::Map) if !node.list_map_keys.is_empty() => Items::Keyed(&node.list_map_keys),
             None if self.merges() => match self.merge_key() {
-                Some(key) => Items::Keyed(Keys::One(key)),
+                Some(_) => Items::Keyed(slice::from_ref(&node.patch_merge_key)),
                 None => Items::Set,
             },
             _ => Items::Whole,
@@ -209,8 +175,8 @@ impl<'a> Shape<'a> {
     /// The shape of the items of a list.
     pub(crate) fn item(self) -> Self {
         match self {
-            Self::Declared { node, open, .. } => {
-                node.get("items").map_or(Self::Opaque, |items| Self::from_node(items, open))
+            Self::Declared { node, open } => {
+                node.items.as_ref().map_or(Self::Opaque, |items| Self::from_node(items, open))
             }
             Self::Deduced | Self::Opaque => Self::Opaque,
         }
@@ -219,46 +185,36 @@ impl<'a> Shape<'a> {
     /// What a field is if it is left out.
     pub(crate) fn default_of(self, field: &str) -> Option<&'a Value> {
         let Self::Declared { node, .. } = self else { return None };
-        node.get("properties")?.get(field)?.get("default")
+        node.properties.get(field)?.default.as_ref()
     }
 
-    /// What a value must be, for scalars: `string`, `integer`, …; `None` if anything may be.
-    pub(crate) fn scalar(self) -> Option<&'a str> {
+    /// What a scalar must be; `None` if it may be anything.
+    pub(crate) fn scalar(self) -> Option<schema::Kind> {
         let Self::Declared { node, .. } = self else { return None };
-        match node.get("type").and_then(Value::as_str)? {
-            "string" => match node.get("format").and_then(Value::as_str) {
-                None | Some("" | "byte") => Some("string"),
-                Some(_) => None,
-            },
-            other => Some(other),
+        match node.kind? {
+            schema::Kind::String if !matches!(node.limits.format.as_str(), "" | "byte") => None,
+            kind => Some(kind),
         }
     }
 
     /// Whether strategic merge patches merge here, instead of replacing the list.
     pub(crate) fn merges(self) -> bool {
-        self.strategies().any(|strategy| strategy == "merge")
+        self.has_strategy("merge")
     }
 
     /// Whether strategic merge patches replace a map here.
     pub(crate) fn replaces(self) -> bool {
-        self.strategies().any(|strategy| strategy == "replace")
+        self.has_strategy("replace")
     }
 
-    fn strategies(self) -> impl Iterator<Item = &'a str> {
-        let text = match self {
-            Self::Declared { node, .. } => node.get("x-kubernetes-patch-strategy").and_then(Value::as_str),
-            _ => None,
-        };
-        text.into_iter().flat_map(|text| text.split(','))
+    fn has_strategy(self, wanted: &str) -> bool {
+        let Self::Declared { node, .. } = self else { return false };
+        !node.patch_strategy.is_empty() && node.patch_strategy.split(',').any(|strategy| strategy == wanted)
     }
 
     /// `x-kubernetes-patch-merge-key`.
     pub(crate) fn merge_key(self) -> Option<&'a str> {
         let Self::Declared { node, .. } = self else { return None };
-        node.get("x-kubernetes-patch-merge-key").and_then(Value::as_str)
+        (!node.patch_merge_key.is_empty()).then_some(node.patch_merge_key.as_str())
     }
-}
-
-fn is_true(node: &Map<String, Value>, key: &str) -> bool {
-    node.get(key).is_some_and(|value| value == &Value::Bool(true))
 }
