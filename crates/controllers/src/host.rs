@@ -60,6 +60,22 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// How long to wait before the next try.
+    pub(crate) fn pause(&self) -> Duration {
+        match self {
+            Self::Conflict(key) => {
+                debug!(host = %key, "conflict; deciding anew");
+                Duration::from_millis(200)
+            }
+            Self::Write { host, source, .. } => {
+                tracing::warn!(%host, error = %source, "{self}");
+                Duration::from_secs(3 + fastrand::u64(0..3))
+            }
+        }
+    }
+}
+
 /// What all reconciles of one dialect share.
 pub struct HostLoop<D: HostDialect> {
     pub(crate) client: Client,
@@ -92,44 +108,35 @@ impl<D: HostDialect> HostLoop<D> {
         let started = tokio::time::Instant::now();
         let result = self.decide(host).await;
         self.metrics.reconcile(D::NAME, result.is_ok(), started.elapsed());
-        result
+        result.map(|again| again.map_or_else(Action::await_change, Action::requeue))
     }
 
     /// What to do after an error.
-    #[expect(clippy::needless_pass_by_value, reason = "kube hands it over")]
-    pub fn after_error(host: Arc<D::Host>, error: &Error, _: Arc<Self>) -> Action {
-        match error {
-            Error::Conflict(key) => {
-                debug!(host = %key, "conflict; deciding anew");
-                Action::requeue(Duration::from_millis(200))
-            }
-            Error::Write { source, .. } => {
-                tracing::warn!(host = %HostKey::of(host.as_ref()), error = %source, "{error}");
-                Action::requeue(Duration::from_secs(3 + fastrand::u64(0..3)))
-            }
-        }
+    pub fn after_error(_: Arc<D::Host>, error: &Error, _: Arc<Self>) -> Action {
+        Action::requeue(error.pause())
     }
 
-    async fn decide(&self, host: Arc<D::Host>) -> Result<Action, Error> {
+    /// Decides, and tells when to look again if nothing changes before.
+    pub(crate) async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, Error> {
         let host = self.newest(host);
         let host = host.as_ref();
         let key = HostKey::of(host);
         let ours = host.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
         if host.meta().deletion_timestamp.is_some() && !ours {
             self.forget(&key);
-            return Ok(Action::await_change());
+            return Ok(None);
         }
         let goal = D::goal(host);
         if is_paused(host) && goal.road != Road::Delete(Farewell::Move) {
             self.pause(host, &key, PAUSED_BY_ANNOTATION).await?;
-            return Ok(Action::await_change());
+            return Ok(None);
         }
         let case = self.case(host, key, goal);
         match self.step(&case).await {
             Ok(step) => self.carry_out(&case, step).await,
             Err(Paused(why)) => {
                 self.pause(host, &case.key, &why).await?;
-                Ok(Action::requeue(PAUSE_AGAIN))
+                Ok(Some(PAUSE_AGAIN))
             }
         }
     }
@@ -244,12 +251,12 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// Stores the anchor, then the status, then hands the acts over: in this order, or not at all.
-    async fn carry_out(&self, case: &Case<'_, D>, step: Step) -> Result<Action, Error> {
+    async fn carry_out(&self, case: &Case<'_, D>, step: Step) -> Result<Option<Duration>, Error> {
         let key = &case.key;
         if step.finished {
             self.publish_events(case.host, &step);
             self.let_go(case.host, key).await?;
-            return Ok(Action::await_change());
+            return Ok(None);
         }
         let anchored = self.store_anchor(case, &step).await?;
         let host = anchored.as_ref().unwrap_or(case.host);
@@ -277,10 +284,9 @@ impl<D: HostDialect> HostLoop<D> {
         Ok(self.next_time(step.again))
     }
 
-    fn next_time(&self, again: Option<jiff::Timestamp>) -> Action {
-        let Some(at) = again else { return Action::await_change() };
-        let pause = self.clock.pause(at.duration_since(self.clock.now()));
-        Action::requeue(pause.max(Duration::from_millis(20)))
+    fn next_time(&self, again: Option<jiff::Timestamp>) -> Option<Duration> {
+        let pause = self.clock.pause(again?.duration_since(self.clock.now()));
+        Some(pause.max(Duration::from_millis(20)))
     }
 
     async fn store_anchor(&self, case: &Case<'_, D>, step: &Step) -> Result<Option<D::Host>, Error> {

@@ -16,3 +16,6 @@ pub mod metrics;
 pub mod operator;
 pub mod probes;
 pub mod vault;
+
+#[cfg(test)]
+mod simulation;

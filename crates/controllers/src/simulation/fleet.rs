@@ -1,0 +1,146 @@
+//! The servers, and a watchman beside the line to each BMC who sees every change before it is made.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bmc::{Fingerprint, Transport, TransportError};
+use bytes::Bytes;
+use engine::host::{Anchor, Milestone};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use sim::{Bmc, BmcSpec, Dropped, Hardware, Kind, Personality, Timing};
+
+use super::fate::Life;
+use super::model::Model;
+use crate::dialect::ANCHOR_ANNOTATION;
+use crate::hands::Dial;
+
+/// All BMCs by the name of their host, and what was done to them.
+#[derive(Clone, Default)]
+pub(super) struct Servers {
+    bmcs: Arc<BTreeMap<String, Bmc>>,
+    notes: Arc<Mutex<Notes>>,
+}
+
+#[derive(Default)]
+pub(super) struct Notes {
+    /// What was changed, in order.
+    pub(super) trace: Vec<String>,
+    /// Changes that should never have been made.
+    pub(super) crimes: Vec<String>,
+}
+
+impl Servers {
+    pub(super) fn new(names: &[String], random: &mut fastrand::Rng) -> Self {
+        let all = Personality::all();
+        let bmcs = names.iter().map(|name| {
+            let personality = all[random.usize(..all.len())].clone();
+            let seconds = |random: &mut fastrand::Rng, most| Duration::from_secs(random.u64(0..=most));
+            let timing = Timing {
+                power_on: seconds(random, 4),
+                power_off: seconds(random, 8),
+                shutdown: seconds(random, 40),
+                post: seconds(random, 90),
+            };
+            let seed = random.u64(..);
+            let mut hardware = Hardware::invent(&personality, seed, 0);
+            // What is in it does not matter here, and costs time.
+            hardware.dimms = 1;
+            hardware.disks.truncate(1);
+            hardware.macs.truncate(1);
+            let hardware = vec![hardware];
+            let spec = BmcSpec { name: name.clone(), seed, hardware, timing, ..BmcSpec::new(personality) };
+            (name.clone(), Bmc::new(spec))
+        });
+        Self { bmcs: Arc::new(bmcs.collect()), notes: Arc::default() }
+    }
+
+    pub(super) fn bmc(&self, name: &str) -> &Bmc {
+        &self.bmcs[name]
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Bmc> {
+        self.bmcs.values()
+    }
+
+    pub(super) fn notes(&self) -> std::sync::MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap()
+    }
+
+    /// The lines of one process.
+    pub(super) fn dial(&self, model: &Model, life: &Life) -> Dial {
+        let (servers, model, life) = (self.clone(), model.clone(), life.clone());
+        Arc::new(move |address, _| {
+            let name = address.host().to_owned();
+            let line = Line {
+                bmc: servers.bmcs[&name].clone(),
+                name,
+                servers: servers.clone(),
+                model: model.clone(),
+                life: life.clone(),
+            };
+            Ok(Arc::new(line) as Arc<dyn Transport>)
+        })
+    }
+}
+
+struct Line {
+    name: String,
+    bmc: Bmc,
+    servers: Servers,
+    model: Model,
+    life: Life,
+}
+
+impl Transport for Line {
+    fn send(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Result<http::Response<Bytes>, TransportError>> {
+        let work = async move {
+            self.look_at(&request);
+            self.bmc.call(request).await.map_err(|dropped| match dropped {
+                Dropped::Refused => TransportError::Connect(dropped.to_string()),
+                Dropped::Reset => TransportError::Broken(dropped.to_string()),
+            })
+        };
+        self.life.effect(work).boxed()
+    }
+
+    fn certificate(&self) -> Option<Fingerprint> {
+        None
+    }
+}
+
+impl Line {
+    /// A running node belongs to its owner: nobody takes its power or its disk away, whatever happened to us.
+    fn look_at(&self, request: &http::Request<Bytes>) {
+        if request.method() == http::Method::GET {
+            return;
+        }
+        let kind = Kind::of(request.uri().path());
+        let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let what = match kind {
+            Kind::Reset => body["ResetType"].as_str().unwrap_or("Reset").to_owned(),
+            Kind::InsertMedia | Kind::EjectMedia => format!("{kind:?}"),
+            Kind::System | Kind::SystemSettings | Kind::VirtualMedia | Kind::Bios | Kind::BiosSettings => {
+                format!("{} {kind:?}", request.method())
+            }
+            _ => return,
+        };
+        let harmless = ["On", "ForceOn"].contains(&what.as_str())
+            || matches!(kind, Kind::System | Kind::SystemSettings | Kind::Bios | Kind::BiosSettings);
+        let mut notes = self.servers.notes();
+        notes.trace.push(format!("  {}: {what}", self.name));
+        if !harmless && self.model.host(&self.name).is_some_and(|host| runs_for_its_owner(&host)) {
+            notes.crimes.push(format!("{what} at {}, which runs for its owner", self.name));
+        }
+    }
+}
+
+/// Whether the host's system runs, its claim stands, and nobody asked to stop it.
+fn runs_for_its_owner(host: &Value) -> bool {
+    let anchor = host["metadata"]["annotations"][ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
+    let Some(Anchor { claim: Some(claim), milestone: Milestone::Provisioned, .. }) = anchor else { return false };
+    let claimed = host["spec"]["consumerRef"]["name"] == claim.consumer.name.as_str();
+    claimed && host["spec"]["online"] != false && host["metadata"].get("deletionTimestamp").is_none()
+}

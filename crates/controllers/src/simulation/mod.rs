@@ -1,0 +1,63 @@
+//! Random histories of a small fleet, exactly repeatable: the real loop, hands and Redfish client, simulated BMCs, and a
+//! model of the API server. Everything that happens follows from a seed; time is paused and costs nothing.
+//!
+//! `BESKAR7_SEED=n` plays one history and tells it; `BESKAR7_SEEDS=n` plays that many.
+
+mod fate;
+mod fleet;
+mod model;
+mod play;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use play::{Outcome, play};
+
+/// As many as fit into about a minute of a build machine.
+const SEEDS: u64 = 10_000;
+
+#[test]
+fn random_histories_hurt_nobody_and_converge() {
+    if let Some(seed) = number("BESKAR7_SEED") {
+        let Outcome { trace, verdict } = play(seed, true);
+        println!("{}", trace.join("\n"));
+        return verdict.unwrap();
+    }
+    let (next, last) = (AtomicU64::new(1), number("BESKAR7_SEEDS").unwrap_or(SEEDS));
+    let worker = || {
+        let mut failures = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed > last || failures.len() > 2 {
+                return failures;
+            }
+            if let Err(why) = play(seed, false).verdict {
+                failures.push((seed, why));
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let failures: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    for (seed, why) in &failures {
+        println!(
+            "seed {seed}: {why}\n  play it again: BESKAR7_SEED={seed} cargo test -p beskar7-controllers random_histories -- --nocapture"
+        );
+    }
+    assert!(failures.is_empty(), "{} histories went wrong", failures.len());
+}
+
+#[test]
+fn a_seed_tells_the_same_history_every_time() {
+    for seed in 1..=20 {
+        let (one, other) = (play(seed, true), play(seed, true));
+        let differs = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
+        assert_eq!(differs, None, "seed {seed}");
+        assert_eq!(one.trace.len(), other.trace.len(), "seed {seed}");
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
