@@ -5,7 +5,6 @@
 //! Beskar7. Every resource takes one road: read ([`schema`]), decide ([`resource::Hooks`], [`cel`]), own
 //! ([`ownership`]), store ([`store`]). Built-ins are resources whose definition is compiled in.
 
-pub mod assembly;
 pub mod auth;
 pub mod builtins;
 pub mod catalogue;

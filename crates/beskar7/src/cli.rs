@@ -5,7 +5,7 @@ use std::future::Future;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
-use crate::{apply, completion, crds, hosts, power, run, show, sim};
+use crate::{apply, completion, crds, demo, hosts, power, run, show, sim, standalone};
 
 const ABOUT: &str = "\
 Turns racks of servers into Kubernetes nodes.
@@ -38,6 +38,12 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run alone, without Kubernetes
+    #[command(long_about = standalone::ABOUT, after_help = standalone::EXAMPLES, mut_args(|arg| arg.hide_env(true)))]
+    Standalone(Box<standalone::Args>),
+    /// Walk through the life of a server, on simulated ones
+    #[command(long_about = demo::ABOUT)]
+    Demo(demo::Args),
     /// Run the operator
     #[command(long_about = run::ABOUT, after_help = run::EXAMPLES, mut_args(|arg| arg.hide_env(true)))]
     Run(Box<run::Args>),
@@ -69,6 +75,8 @@ impl Cli {
     pub(crate) fn execute(self) -> anyhow::Result<()> {
         install_cryptography();
         match self.command {
+            Command::Standalone(args) => standalone::execute(&args),
+            Command::Demo(args) => demo::execute(&args),
             Command::Run(args) => run::execute(&args),
             Command::Hosts(args) => block_on(hosts::execute(&args)),
             Command::Show(args) => block_on(show::execute(&args)),

@@ -5,6 +5,7 @@ mod apply;
 mod cli;
 mod completion;
 mod crds;
+mod demo;
 mod hosts;
 mod human;
 mod limits;
@@ -15,6 +16,7 @@ mod run;
 mod show;
 mod shutdown;
 mod sim;
+mod standalone;
 mod table;
 
 use std::process::ExitCode;

@@ -121,9 +121,17 @@ struct DelayArgs {
     latency: Duration,
 }
 
-fn personalities() -> PossibleValuesParser {
+/// The names that may be given, as the command line takes them.
+pub(crate) fn personalities() -> PossibleValuesParser {
     let names = Personality::all().into_iter().map(|personality| personality.name);
     PossibleValuesParser::new(names.chain([MIX]))
+}
+
+/// The personalities of these names, which take turns.
+pub(crate) fn mix(names: &[String]) -> Vec<(Personality, u32)> {
+    let all = names.iter().any(|name| name == MIX);
+    let chosen = Personality::all().into_iter().filter(|one| all || names.iter().any(|name| name == one.name));
+    chosen.map(|personality| (personality, 1)).collect()
 }
 
 pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
@@ -177,7 +185,7 @@ impl Args {
             let (count, seed) = (self.count.unwrap_or(1), self.seed);
             let spec = FleetSpec {
                 count,
-                mix: self.mix(),
+                mix: mix(&self.personality),
                 prefix: self.name.clone(),
                 timing,
                 power,
@@ -201,13 +209,6 @@ impl Args {
             )
         });
         Ok(Fleet::from_bmcs(bmcs.collect()))
-    }
-
-    fn mix(&self) -> Vec<(Personality, u32)> {
-        let all = self.personality.iter().any(|name| name == MIX);
-        let chosen =
-            Personality::all().into_iter().filter(|one| all || self.personality.iter().any(|name| name == one.name));
-        chosen.map(|personality| (personality, 1)).collect()
     }
 
     fn write_manifests(&self, endpoints: &[Endpoint]) -> String {

@@ -70,7 +70,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Fleet brake")]
-struct BrakeArgs {
+pub(crate) struct BrakeArgs {
     /// How many running servers may be switched off or reset in any minute; the others wait
     #[arg(long, value_name = "NUMBER", default_value_t = BrakeConfig::default().disruptions_per_minute, env = "BESKAR7_MAX_DISRUPTIONS_PER_MINUTE")]
     max_disruptions_per_minute: u32,
@@ -101,6 +101,16 @@ struct ElectionArgs {
     /// How long between two tries
     #[arg(long, value_name = "DURATION", default_value = "2s", env = "BESKAR7_LEADER_ELECT_RETRY_PERIOD", value_parser = human::duration)]
     leader_elect_retry_period: Duration,
+}
+
+impl BrakeArgs {
+    pub(crate) fn config(&self) -> BrakeConfig {
+        BrakeConfig {
+            disruptions_per_minute: self.max_disruptions_per_minute,
+            concurrent_deployments: self.max_deployments,
+            freeze: self.freeze,
+        }
+    }
 }
 
 /// What we are told by where we run.
@@ -137,11 +147,7 @@ impl Args {
             election: self.election(surroundings, namespace.as_deref()),
             metrics_address: self.metrics_bind_address.0,
             probe_address: self.health_probe_bind_address.0,
-            brake: BrakeConfig {
-                disruptions_per_minute: self.brake.max_disruptions_per_minute,
-                concurrent_deployments: self.brake.max_deployments,
-                freeze: self.brake.freeze,
-            },
+            brake: self.brake.config(),
             bmcs_at_once: usize::from(self.bmc_concurrency.get()),
             namespace,
         }

@@ -4,10 +4,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 
 /// An address to listen on, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bind(pub(super) Option<SocketAddr>);
+pub(crate) struct Bind(pub(crate) Option<SocketAddr>);
 
 /// Reads an address.
-pub(super) fn bind(text: &str) -> Result<Bind, String> {
+pub(crate) fn bind(text: &str) -> Result<Bind, String> {
     let advice = "write :8080 for all addresses, 127.0.0.1:8080 for one, or 0 to switch it off";
     if text == "0" {
         return Ok(Bind(None));

@@ -16,7 +16,8 @@ use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use tracing::info;
 
-pub(crate) use args::{ABOUT, Args, EXAMPLES};
+pub(crate) use args::{ABOUT, Args, BrakeArgs, EXAMPLES};
+pub(crate) use bind::{Bind, bind};
 
 use crate::access::Access;
 use crate::{limits, shutdown};

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Deed, Fault, Origin, Phase, Road,
+    Deed, Doing, Fault, Origin, Phase, Road, pace,
     step::{Answers, Scene},
 };
 use crate::{
@@ -73,7 +73,7 @@ impl Scene<'_> {
                     self.reopen_restart(refusal);
                 }
                 // Whether the act worked cannot be seen; what is seen next decides anew.
-                self.record.doing = None;
+                self.drop_what_ended();
                 self.fail(Origin::Look, failure, bmc.at);
             }
             Err(_) => {}
@@ -93,7 +93,7 @@ impl Scene<'_> {
                     // The outcome is told again with every later sight, but it was an act's only once.
                     (_, Some(refusal)) if self.record.doing.is_some() => self.act_failed(refusal, bmc.at),
                     // Nobody knows whether an act was performed that was decided before a crash: decide anew.
-                    (None, _) => self.record.doing = None,
+                    (None, _) => self.drop_what_ended(),
                     _ => {}
                 }
             }
@@ -130,13 +130,36 @@ impl Scene<'_> {
 
     /// Whether an act was decided and not yet looked at; if so, looks and waits as before.
     pub(super) fn awaits_sight(&mut self) -> bool {
-        if self.latest_sight().is_some() || self.record.doing.is_none() {
-            return false;
+        let Some(doing) = &self.record.doing else { return false };
+        let tidying = matches!(self.record.phase, Phase::Preparing | Phase::Deprovisioning | Phase::Deleting);
+        let scope = if tidying { Scope::Boot } else { Scope::Power };
+        match (self.latest_sight(), self.end_is_unknown(doing)) {
+            (None, _) => self.look = Some(scope),
+            (Some(_), None) => return false,
+            (Some(bmc), Some(until)) => {
+                let next = pace::later(bmc.at, pace::UNKNOWN_AGAIN);
+                self.look = (next <= self.now()).then_some(scope);
+                self.again = Some(next.max(self.now()).min(until));
+            }
         }
         self.record.wait = self.wait_before.take();
-        let tidying = matches!(self.record.phase, Phase::Preparing | Phase::Deprovisioning | Phase::Deleting);
-        self.look = Some(if tidying { Scope::Boot } else { Scope::Power });
         true
+    }
+
+    fn drop_what_ended(&mut self) {
+        if self.record.doing.as_ref().is_none_or(|doing| self.end_is_unknown(doing).is_none()) {
+            self.record.doing = None;
+        }
+    }
+
+    /// Media come and go in the background, and are reported late. When the process that was at it is gone, nobody knows
+    /// how far the BMC is, and what it shows may be about to change: until when.
+    fn end_is_unknown(&self, doing: &Doing) -> Option<Timestamp> {
+        let until = pace::later(doing.since, pace::UNKNOWN_LIMIT);
+        let with_media = matches!(doing.what, Deed::PrepareBoot | Deed::CleanUp);
+        let act = self.sight.bmc.as_ref().and_then(|bmc| bmc.act.as_ref());
+        let known = act.is_some_and(|act| act.number == self.record.acted);
+        (with_media && !known && self.now() < until).then_some(until)
     }
 
     fn check_identity(&mut self, seen: &Seen) -> Result<(), Failure> {

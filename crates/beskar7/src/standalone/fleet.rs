@@ -1,0 +1,95 @@
+//! Simulated servers of a site: they answer in process, and are made known as PhysicalHosts.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+use sim::{Fault, Fleet, FleetSpec};
+
+use api::beskar7::PhysicalHost;
+
+use crate::sim::{mix, personalities};
+
+/// Who registers simulated servers, as the API server remembers it.
+const MANAGER: &str = "beskar7-simulate";
+/// Where they are registered.
+const NAMESPACE: &str = "default";
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Simulation")]
+pub(super) struct FleetArgs {
+    /// Pretend to have this many servers, and register them
+    #[arg(long, value_name = "NUMBER", env = "BESKAR7_SIMULATE")]
+    simulate: Option<u32>,
+    /// Whose BMCs; several take turns, and mix is all of them
+    #[arg(long, value_name = "NAME", default_value = "mix", value_delimiter = ',', requires = "simulate", value_parser = personalities())]
+    personality: Vec<String>,
+    /// What goes wrong with them: a fault in JSON, a list of faults, or a file with either (docs/simulator.md)
+    #[arg(long, value_name = "FAULTS", requires = "simulate")]
+    faults: Option<String>,
+    /// Seed of serial numbers, UUIDs, MAC addresses and hardware
+    #[arg(long, default_value_t = 1, requires = "simulate")]
+    seed: u64,
+}
+
+impl FleetArgs {
+    pub(super) fn is_wanted(&self) -> bool {
+        self.simulate.is_some()
+    }
+
+    /// The servers, if any are wanted.
+    pub(super) fn invent(&self) -> anyhow::Result<Option<Fleet>> {
+        let Some(count) = self.simulate else { return Ok(None) };
+        let faults = self.faults.as_deref().map(read_faults).transpose()?.unwrap_or_default();
+        let fleet =
+            Fleet::new(&FleetSpec { count, mix: mix(&self.personality), seed: self.seed, ..FleetSpec::default() });
+        for bmc in fleet.bmcs() {
+            for fault in &faults {
+                bmc.faults().add(fault.clone());
+            }
+        }
+        Ok(Some(fleet))
+    }
+}
+
+fn read_faults(given: &str) -> anyhow::Result<Vec<Fault>> {
+    let text = if given.trim_start().starts_with(['{', '[']) {
+        given.to_owned()
+    } else {
+        std::fs::read_to_string(Path::new(given))
+            .with_context(|| format!("--faults is neither JSON nor a file that can be read: {given}"))?
+    };
+    let one_or_many = if text.trim_start().starts_with('[') { text } else { format!("[{text}]") };
+    match serde_json::from_str(&one_or_many) {
+        Ok(faults) => Ok(faults),
+        Err(error) => bail!("--faults: {error}; docs/simulator.md lists what can go wrong"),
+    }
+}
+
+/// Makes the servers known: a Secret and a PhysicalHost each. Does nothing to those that are known already.
+pub(crate) async fn register(client: &Client, fleet: &Fleet) -> anyhow::Result<()> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    let hosts: Api<PhysicalHost> = Api::namespaced(client.clone(), NAMESPACE);
+    let params = PatchParams::apply(MANAGER).force();
+    for bmc in fleet.bmcs() {
+        let (name, credentials) = (bmc.name(), bmc.credentials());
+        let secret_name = format!("{name}-bmc");
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret_name},
+            "stringData": {"username": credentials.username, "password": credentials.password},
+        });
+        let host = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "PhysicalHost", "metadata": {"name": name},
+            "spec": {"redfishConnection": {"address": format!("https://{name}"), "credentialsSecretRef": secret_name}},
+        });
+        secrets
+            .patch(&secret_name, &params, &Patch::Apply(&secret))
+            .await
+            .with_context(|| format!("cannot register {name}"))?;
+        hosts.patch(name, &params, &Patch::Apply(&host)).await.with_context(|| format!("cannot register {name}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! `beskar7 standalone`: API server and operator in one process, for one machine.
+
+mod announce;
+mod fleet;
+mod site;
+
+use std::net::SocketAddr;
+use std::num::{NonZeroU16, NonZeroUsize};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bmc::{Https, InProcess, Transport};
+use controllers::clock::SystemClock;
+use controllers::hands::Dial;
+use controllers::metrics::Metrics;
+use controllers::operator::{Config, Operator};
+use sim::Fleet;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+pub(crate) use fleet::register;
+pub(crate) use site::Site;
+
+use crate::logs::LogArgs;
+use crate::run::{Bind, BrakeArgs, bind};
+use crate::{limits, output, shutdown};
+
+pub(crate) const ABOUT: &str = "\
+Run alone, without Kubernetes.
+
+One process is the API server, for kubectl and every other client, and the operator. Everything is kept in one folder: \
+objects, certificates, and a kubeconfig for the admin. It survives kill -9 and power cuts, and goes on where it was.";
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  # Twenty simulated servers, to try things out; nothing is left when it ends
+  beskar7 standalone --simulate 20
+
+  # A lab or an edge site, for years
+  beskar7 standalone --data /var/lib/beskar7
+  export KUBECONFIG=/var/lib/beskar7/kubeconfig
+  beskar7 apply -f server-01.yaml
+  beskar7 hosts
+
+  # Reachable from elsewhere
+  beskar7 standalone --data /var/lib/beskar7 --listen 192.0.2.5:6443
+
+  # Bad days: every tenth answer of a BMC is lost
+  beskar7 standalone --simulate 20 --faults '{\"effect\":\"DropAnswer\",\"probability\":0.1}'";
+
+/// What blocks is little: DNS, files. Each thread more has a heap of its own.
+const BLOCKING_THREADS: usize = 4;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Folder for everything that is kept; the admin's kubeconfig is DIR/kubeconfig [default: ~/.local/share/beskar7, or with --simulate a folder that is removed at the end]
+    #[arg(long, value_name = "DIR", env = "BESKAR7_DATA")]
+    data: Option<PathBuf>,
+    /// Where the API server listens; port 0 lets the system choose
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443", env = "BESKAR7_LISTEN")]
+    listen: SocketAddr,
+    /// More names by which clients reach the API server, for its certificate
+    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "BESKAR7_TLS_NAMES")]
+    tls_names: Vec<String>,
+    /// Where to serve the operator's metrics; 0 for nowhere. Those of the API server are at its /metrics
+    #[arg(long, value_name = "ADDRESS", default_value = "0", env = "BESKAR7_METRICS_BIND_ADDRESS", value_parser = bind)]
+    metrics_bind_address: Bind,
+    /// How many BMCs are spoken to at once
+    #[arg(long, value_name = "NUMBER", default_value = "64", env = "BESKAR7_BMC_CONCURRENCY")]
+    bmc_concurrency: NonZeroU16,
+    /// Threads that do the work
+    #[arg(long, value_name = "NUMBER", default_value = "2", env = "BESKAR7_THREADS")]
+    threads: NonZeroUsize,
+    #[command(flatten)]
+    fleet: fleet::FleetArgs,
+    #[command(flatten)]
+    brake: BrakeArgs,
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+/// Where everything is kept.
+enum Folder {
+    Lasting(PathBuf),
+    ForNow(TempDir),
+}
+
+pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
+    args.logs.install()?;
+    limits::raise_open_files();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(args.threads.get())
+        .max_blocking_threads(BLOCKING_THREADS)
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(run(args))
+}
+
+async fn run(args: &Args) -> anyhow::Result<()> {
+    let shutdown = shutdown::token()?;
+    let folder = args.folder()?;
+    let data = match &folder {
+        Folder::Lasting(path) => path.as_path(),
+        Folder::ForNow(temporary) => temporary.path(),
+    };
+    // Before anything else is done: an address that is taken should not leave half a folder behind.
+    let listener = TcpListener::bind(args.listen).await.with_context(|| {
+        format!(
+            "cannot listen on {}: choose another address with --listen, or port 0 for any that is free",
+            args.listen
+        )
+    })?;
+    let address = listener.local_addr().context("cannot listen")?;
+    let site = Site::open(data, address, &args.tls_names).await?;
+    let fleet = args.fleet.invent()?;
+    site.install_crds().await?;
+    let mut serving = JoinSet::new();
+    serving.spawn(site.serve(listener));
+    if let Some(fleet) = &fleet {
+        register(&site.client, fleet).await?;
+    }
+    info!(version = env!("CARGO_PKG_VERSION"), api = site.url(), data = %data.display(), "beskar7 runs alone");
+    output::print(&announce::text(&site, &folder, fleet.as_ref()))?;
+    let worked = work(&site, args.config(), dial(fleet), &shutdown).await;
+    site.stop().await;
+    while let Some(ended) = serving.join_next().await {
+        ended.context("the API server")??;
+    }
+    worked
+}
+
+/// The operator's work, against the API server in this process.
+pub(crate) async fn work(site: &Site, config: Config, dial: Dial, shutdown: &CancellationToken) -> anyhow::Result<()> {
+    let operator =
+        Operator { client: site.client.clone(), config, dial, clock: Arc::new(SystemClock), metrics: Metrics::new() };
+    operator.run(shutdown.clone()).await?;
+    Ok(())
+}
+
+/// Simulated BMCs answer in this process, all others over the network.
+pub(crate) fn dial(fleet: Option<Fleet>) -> Dial {
+    Arc::new(move |address, trust| {
+        let simulated = fleet.as_ref().and_then(|fleet| fleet.bmcs().iter().find(|bmc| bmc.name() == address.host()));
+        Ok(match simulated {
+            Some(bmc) => Arc::new(InProcess::new(bmc.clone())) as Arc<dyn Transport>,
+            None => Arc::new(Https::new(address, trust)?),
+        })
+    })
+}
+
+impl Args {
+    fn folder(&self) -> anyhow::Result<Folder> {
+        if let Some(path) = &self.data {
+            return Ok(Folder::Lasting(std::path::absolute(path).context("--data")?));
+        }
+        if self.fleet.is_wanted() {
+            let folder =
+                TempDir::with_prefix("beskar7-").context("cannot make a folder for the data; name one with --data")?;
+            return Ok(Folder::ForNow(folder));
+        }
+        let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".local/share")));
+        let base = base.context("there is no home folder to keep the data in: name a folder with --data")?;
+        Ok(Folder::Lasting(base.join("beskar7")))
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            namespace: None,
+            watch_filter: None,
+            // One process has the folder, so nobody else can lead.
+            election: None,
+            metrics_address: self.metrics_bind_address.0,
+            probe_address: None,
+            brake: self.brake.config(),
+            bmcs_at_once: usize::from(self.bmc_concurrency.get()),
+        }
+    }
+}

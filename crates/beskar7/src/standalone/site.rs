@@ -1,0 +1,117 @@
+//! An API server of our own in this process, with our CRDs in it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use apiserver::auth::StaticTokens;
+use apiserver::clock::Clock;
+use apiserver::server::{Config, Server};
+use apiserver::store::{Options, Store};
+use apiserver::tls::{Pki, server_url};
+use controllers::clock::{Clock as _, SystemClock};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::{conditions, wait::await_condition};
+use kube::{Client, ResourceExt as _};
+use tokio::net::TcpListener;
+
+/// Our CRDs are established in milliseconds; what takes longer will not happen.
+const ESTABLISHED_WITHIN: Duration = Duration::from_secs(20);
+const MANAGER: &str = "beskar7";
+/// The name of the cluster, user and context in the kubeconfig.
+const NAME: &str = "beskar7";
+
+/// An API server in this process.
+pub(crate) struct Site {
+    server: Arc<Server>,
+    /// The way there, without a socket; with the rights of an admin.
+    pub(crate) client: Client,
+    outside: Option<Outside>,
+}
+
+/// What others reach it by.
+struct Outside {
+    url: String,
+    kubeconfig: PathBuf,
+}
+
+impl Site {
+    /// Opens the folder of a site, or makes it, with a kubeconfig for clients that reach it at `address`.
+    pub(crate) async fn open(folder: &Path, address: SocketAddr, names: &[String]) -> anyhow::Result<Self> {
+        let clock = clock();
+        let store = Store::open(&folder.join("store"), Options::default())?;
+        let mut all_names = names.to_vec();
+        if !address.ip().is_unspecified() {
+            all_names.push(address.ip().to_string());
+        }
+        let pki = Pki::open_or_create(&folder.join("pki"), &clock, &all_names)?;
+        let (url, kubeconfig) = (server_url(address), folder.join("kubeconfig"));
+        pki.write_kubeconfig(&kubeconfig, NAME, &url)?;
+        let server = start(store, clock, Some(pki)).await?;
+        Ok(Self::of(server, Some(Outside { url, kubeconfig })))
+    }
+
+    /// A site that is forgotten when it ends, and that nobody reaches from outside.
+    pub(crate) async fn in_memory() -> anyhow::Result<Self> {
+        Ok(Self::of(start(Store::memory(), clock(), None).await?, None))
+    }
+
+    fn of(server: Server, outside: Option<Outside>) -> Self {
+        let client = Client::new(server.router(), "default");
+        Self { server: Arc::new(server), client, outside }
+    }
+
+    /// Where clients reach it; empty if they cannot.
+    pub(crate) fn url(&self) -> &str {
+        self.outside.as_ref().map_or("", |outside| &outside.url)
+    }
+
+    /// The admin's kubeconfig; empty if nobody reaches it from outside.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        self.outside.as_ref().map_or(Path::new(""), |outside| &outside.kubeconfig)
+    }
+
+    /// Teaches the API server what a PhysicalHost is, in the words of this version of the binary.
+    pub(crate) async fn install_crds(&self) -> anyhow::Result<()> {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let params = PatchParams::apply(MANAGER).force();
+        for definition in api::crds() {
+            let name = definition.name_any();
+            let failed = || format!("cannot install the CRD {name}");
+            definitions.patch(&name, &params, &Patch::Apply(&definition)).await.with_context(failed)?;
+            let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
+            tokio::time::timeout(ESTABLISHED_WITHIN, established).await.with_context(failed)?.with_context(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Answers clients from outside until the site stops.
+    pub(crate) fn serve(&self, listener: TcpListener) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+        let server = self.server.clone();
+        async move { server.serve(listener).await.context("the API server cannot be served") }
+    }
+
+    /// Ends everything in good order.
+    pub(crate) async fn stop(&self) {
+        self.server.stop().await;
+    }
+}
+
+async fn start(store: Store, clock: Clock, pki: Option<Pki>) -> anyhow::Result<Server> {
+    let config = Config {
+        store,
+        clock,
+        seed: fastrand::u64(..),
+        pki,
+        tokens: StaticTokens::default(),
+        build: format!("beskar7.{}", env!("CARGO_PKG_VERSION")),
+    };
+    Ok(Server::start(config).await?)
+}
+
+fn clock() -> Clock {
+    Clock::new(|| SystemClock.now())
+}
