@@ -84,9 +84,8 @@ impl Server {
         let api = server.api();
         make_namespaces(api).await?;
         server.run(definitions.run(api.clone()));
-        if let Some(pki) = &server.front.pki {
-            server.run(furnish_namespaces(api.clone(), pki.authority_pem()));
-        }
+        let authority = server.front.pki.as_ref().map(Pki::authority_pem);
+        server.run(furnish_namespaces(api.clone(), authority));
         server.run(namespaces::run(api.clone(), api.stopped()));
         server.run(gc::run(api.clone(), api.stopped()));
         server.run(gc::expire_events(api.clone(), api.stopped()));

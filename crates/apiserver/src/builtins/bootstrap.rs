@@ -42,15 +42,15 @@ pub async fn make_namespaces(api: &Api) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives each namespace its default ServiceAccount and the certificate of the authority (PEM), and puts back what is
-/// taken away, until the server stops.
-pub async fn furnish_namespaces(api: Api, authority: String) {
+/// Gives each namespace its default ServiceAccount and, if there is one, the certificate of the authority (PEM), and puts
+/// back what is taken away, until the server stops.
+pub async fn furnish_namespaces(api: Api, authority: Option<String>) {
     let stopped = api.stopped();
     stopped
         .run_until_cancelled(async {
             loop {
                 let revision = api.store().revision();
-                if let Err(failure) = furnish_all(&api, &authority).await {
+                if let Err(failure) = furnish_all(&api, authority.as_deref()).await {
                     tracing::warn!(%failure, "namespaces could not be furnished");
                     tokio::time::sleep(RETRY).await;
                     continue;
@@ -61,7 +61,7 @@ pub async fn furnish_namespaces(api: Api, authority: String) {
         .await;
 }
 
-async fn furnish_all(api: &Api, authority: &str) -> Result<(), Failure> {
+async fn furnish_all(api: &Api, authority: Option<&str>) -> Result<(), Failure> {
     let (namespaces, _) = api.list_all(&api.served("", "v1", "namespaces")?, None).await?;
     for namespace in namespaces.iter().filter(|namespace| !object::is_deleting(namespace)) {
         let name = object::name(namespace);
@@ -70,12 +70,13 @@ async fn furnish_all(api: &Api, authority: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn furnish(api: &Api, namespace: &str, authority: &str) -> Result<(), Failure> {
+async fn furnish(api: &Api, namespace: &str, authority: Option<&str>) -> Result<(), Failure> {
     let options = WriteOptions::by(CONTROLLER);
     let accounts = api.served("", "v1", "serviceaccounts")?;
     if is_missing(&api.get(&accounts, namespace, ACCOUNT)) {
         api.create(&accounts, namespace, json!({ "metadata": { "name": ACCOUNT } }), &options).await?;
     }
+    let Some(authority) = authority else { return Ok(()) };
     let maps = api.served("", "v1", "configmaps")?;
     let data = json!({ "ca.crt": authority });
     match api.get(&maps, namespace, AUTHORITY) {
@@ -181,7 +182,7 @@ mod tests {
         let api = api();
         make_namespaces(&api).await.unwrap();
         let mut tasks = JoinSet::new();
-        tasks.spawn(furnish_namespaces(api.clone(), "PEM".to_owned()));
+        tasks.spawn(furnish_namespaces(api.clone(), Some("PEM".to_owned())));
         let accounts = api.served("", "v1", "serviceaccounts").unwrap();
         let maps = api.served("", "v1", "configmaps").unwrap();
         let first = until(&api, &accounts, "default", ACCOUNT, |_| true).await;
