@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use api::beskar7::{PhysicalHost, states};
 use controllers::brake::BrakeConfig;
 use controllers::operator::Config;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sim::{Fleet, FleetSpec, Personality, Timing};
@@ -56,7 +56,7 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().context("cannot start")?;
     runtime.block_on(async {
         let shutdown = shutdown::token()?;
-        let walk = walk(args, &shutdown);
+        let walk = Box::pin(walk(args, &shutdown));
         // Whoever has seen enough may go.
         shutdown.run_until_cancelled(walk).await.unwrap_or(Ok(()))
     })
@@ -109,10 +109,9 @@ async fn walk(args: &Args, shutdown: &CancellationToken) -> anyhow::Result<()> {
     site.stop().await;
     let seconds = begun.elapsed().as_secs_f64();
     output::print(&format!(
-        "\nThat was the life of a server, {} times over, in {seconds:.0} s. On your own desk:\n\n  \
+        "\nThat was the life of a server, {claimed} times over, in {seconds:.0} s. On your own desk:\n\n  \
          beskar7 standalone --simulate 20         # the same with an API server for kubectl\n  \
-         beskar7 standalone --data DIR            # real servers: README.md, Register a server\n",
-        claimed
+         beskar7 standalone --data DIR            # real servers: README.md, Register a server\n"
     ))
 }
 
@@ -156,7 +155,7 @@ async fn follow(hosts: &Api<PhysicalHost>, part: &Part, timeout: Duration, scree
     screen.begin(part)?;
     loop {
         let mut all = hosts.list(&ListParams::default()).await.context("the hosts cannot be listed")?.items;
-        all.sort_by_key(|host| host.name_any());
+        all.sort_by_key(ResourceExt::name_any);
         let arrived = all.iter().filter(|host| Some(&state(host)) == part.road.last()).count();
         let done = arrived >= part.hosts;
         screen.show(part, &all, arrived, done)?;

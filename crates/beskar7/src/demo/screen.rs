@@ -62,17 +62,14 @@ impl Screen {
         let rows: Vec<_> = hosts.iter().take(ROWS).map(|host| row(part, host)).collect();
         let mut frame = table::render(&COLUMNS, &rows, self.paper);
         if hosts.len() > ROWS {
-            frame.push_str(&format!("… and {} more\n", hosts.len() - ROWS));
+            frame += &format!("… and {} more\n", hosts.len() - ROWS);
         }
         let mark = if done { "done" } else { "…" };
         let seconds = self.begun.elapsed().as_secs_f64();
         let arrived = arrived.min(part.hosts);
         let last = part.road.last().copied().unwrap_or_default();
-        frame.push_str(&format!(
-            "{} {arrived}/{} {last}, {seconds:.1} s {mark}\n",
-            bar(arrived, part.hosts),
-            part.hosts
-        ));
+        let whole = bar(arrived, part.hosts);
+        frame += &format!("{whole} {arrived}/{} {last}, {seconds:.1} s {mark}\n", part.hosts);
         let over = if self.drawn > 0 { format!("\x1b[{}A\x1b[J", self.drawn) } else { String::new() };
         self.drawn = frame.lines().count();
         output::print(&format!("{over}{frame}"))

@@ -15,6 +15,7 @@ mod program;
 mod run;
 mod show;
 mod sim;
+mod standalone;
 
 use std::path::{Path, PathBuf};
 

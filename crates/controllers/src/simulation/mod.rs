@@ -2,6 +2,11 @@
 //! model of the API server. Everything that happens follows from a seed; time is paused and costs nothing.
 //!
 //! `BESKAR7_SEED=n` plays one history and tells it; `BESKAR7_SEEDS=n` plays that many.
+#![allow(
+    clippy::large_futures,
+    clippy::similar_names,
+    reason = "one future at a time; path and patch are the words for it"
+)]
 
 mod fate;
 mod fleet;

@@ -1,0 +1,192 @@
+//! Alone, without Kubernetes: how it starts, what survives, and what it refuses.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use testkit::wait_for;
+
+use crate::program::{Running, beskar7};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+const SECRET: &str = "\
+apiVersion: v1
+kind: Secret
+metadata:
+  name: kept
+stringData:
+  answer: forty-two
+";
+
+/// One that runs on a folder, on a port of its own.
+async fn start(data: &Path, more: &[&str]) -> Running {
+    let data = data.to_str().unwrap();
+    let mut running = Running::start(&[&["standalone", "--data", data, "--listen", "127.0.0.1:0"], more].concat());
+    running.says("Ctrl-C ends it").await;
+    running
+}
+
+fn kubeconfig(data: &Path) -> String {
+    data.join("kubeconfig").to_str().unwrap().to_owned()
+}
+
+async fn names(kubeconfig: &str, state: &str) -> String {
+    beskar7(&["hosts", "--kubeconfig", kubeconfig, "--state", state, "-o", "name"]).await.ok()
+}
+
+async fn wait_for_hosts(kubeconfig: &str, state: &str, wanted: &str) {
+    wait_for(&format!("{wanted:?} to be {state}"), PATIENCE, async || {
+        (names(kubeconfig, state).await == wanted).then_some(())
+    })
+    .await;
+}
+
+async fn stop(running: Running) {
+    running.signal(Signal::TERM);
+    let (status, said) = running.ends().await;
+    assert!(status.success(), "{said}");
+}
+
+#[tokio::test]
+async fn simulated_servers_register_before_your_eyes() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let running = start(&data, &["--simulate", "3"]).await;
+    let config = kubeconfig(&data);
+    assert!(running.said().contains(&format!("export KUBECONFIG={config}")), "{}", running.said());
+    wait_for_hosts(&config, "Available", "default/sim-000\ndefault/sim-001\ndefault/sim-002\n").await;
+    let story = beskar7(&["show", "sim-000", "--kubeconfig", &config]).await.ok();
+    assert!(story.contains("Available") && story.contains("Events"), "{story}");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&data), mode(&data.join("kubeconfig"))), (0o700, 0o600));
+    stop(running).await;
+}
+
+#[tokio::test]
+async fn without_a_folder_a_simulation_leaves_nothing() {
+    let mut running = Running::start(&["standalone", "--simulate", "1", "--listen", "127.0.0.1:0"]);
+    let line = running.says("export KUBECONFIG=").await;
+    let config = line.split_once('=').unwrap().1.to_owned();
+    assert!(Path::new(&config).exists());
+    running.says("nothing is left").await;
+    stop(running).await;
+    assert!(!Path::new(&config).parent().unwrap().exists());
+}
+
+#[tokio::test]
+async fn a_kill_loses_nothing_and_it_goes_on_where_it_was() {
+    let folder = TempDir::new().unwrap();
+    let (data, manifest) = (folder.path().join("data"), folder.path().join("secret.yaml"));
+    fs::write(&manifest, SECRET).unwrap();
+    let config = kubeconfig(&data);
+    let running = start(&data, &["--simulate", "2"]).await;
+    let apply = async || beskar7(&["apply", "-f", manifest.to_str().unwrap(), "--kubeconfig", &config]).await.ok();
+    assert_eq!(apply().await, "secret/kept created\n");
+    wait_for_hosts(&config, "Available", "default/sim-000\ndefault/sim-001\n").await;
+    running.signal(Signal::KILL);
+    running.ends().await;
+
+    let running = start(&data, &["--simulate", "2"]).await;
+    assert_eq!(apply().await, "secret/kept unchanged\n");
+    wait_for_hosts(&config, "Available", "default/sim-000\ndefault/sim-001\n").await;
+    stop(running).await;
+}
+
+#[tokio::test]
+async fn one_folder_has_one_process() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let running = start(folder.path(), &[]).await;
+    let second = beskar7(&["standalone", "--data", data, "--listen", "127.0.0.1:0"]).await.error();
+    assert!(second.contains(data) && second.contains("in use"), "{second}");
+    stop(running).await;
+    stop(start(folder.path(), &[]).await).await;
+}
+
+#[tokio::test]
+async fn a_copy_of_the_folder_is_a_backup() {
+    let folder = TempDir::new().unwrap();
+    let (data, copy, manifest) = (folder.path().join("data"), folder.path().join("copy"), folder.path().join("s.yaml"));
+    fs::write(&manifest, SECRET).unwrap();
+    let file = manifest.to_str().unwrap();
+    let running = start(&data, &[]).await;
+    beskar7(&["apply", "-f", file, "--kubeconfig", &kubeconfig(&data)]).await.ok();
+    stop(running).await;
+    copy_folder(&data, &copy);
+
+    // What comes after the backup is not in it.
+    let running = start(&data, &[]).await;
+    let later = SECRET.replace("kept", "later");
+    fs::write(&manifest, later).unwrap();
+    beskar7(&["apply", "-f", file, "--kubeconfig", &kubeconfig(&data)]).await.ok();
+    stop(running).await;
+
+    let restored = start(&copy, &[]).await;
+    let apply = async || beskar7(&["apply", "-f", file, "--kubeconfig", &kubeconfig(&copy)]).await.ok();
+    assert_eq!(apply().await, "secret/later created\n");
+    fs::write(&manifest, SECRET).unwrap();
+    assert_eq!(apply().await, "secret/kept unchanged\n");
+    stop(restored).await;
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_with_a_sentence() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().to_str().unwrap();
+    stop(start(folder.path(), &[]).await).await;
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let port = beskar7(&["standalone", "--data", data, "--listen", &address]).await.error();
+    assert!(port.contains(&format!("cannot listen on {address}: choose another address with --listen")), "{port}");
+
+    let faults = |given: &'static str| beskar7_simulating(data, given);
+    assert!(faults("{\"effect\":\"Nonsense\"}").await.contains("--faults: unknown variant `Nonsense`"));
+    assert!(faults("nofile.json").await.contains("--faults is neither JSON nor a file that can be read: nofile.json"));
+
+    let format = folder.path().join("store/format");
+    let written = fs::read_to_string(&format).unwrap();
+    fs::write(&format, written.replace('1', "9")).unwrap();
+    let newer = beskar7(&["standalone", "--data", data, "--listen", "127.0.0.1:0"]).await.error();
+    assert!(newer.contains("was written by a newer version"), "{newer}");
+    fs::write(&format, written).unwrap();
+    stop(start(folder.path(), &[]).await).await;
+}
+
+async fn beskar7_simulating(data: &str, faults: &str) -> String {
+    let arguments = ["standalone", "--data", data, "--listen", "127.0.0.1:0", "--simulate", "1", "--faults", faults];
+    beskar7(&arguments).await.error()
+}
+
+#[tokio::test]
+async fn the_demo_walks_through_a_life_and_ends_by_itself() {
+    let said = beskar7(&["demo", "--count", "2"]).await.ok();
+    let at = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text:?} is missing in\n{said}"));
+    let parts = [
+        "Register",
+        "server-000  Available",
+        "Claim and boot",
+        "server-000  Provisioned",
+        "Release",
+        "That was the life",
+    ];
+    assert!(parts.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{said}");
+    assert!(!said.contains('\x1b'), "colours are for terminals only\n{said}");
+}
