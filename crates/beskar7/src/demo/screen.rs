@@ -60,16 +60,15 @@ impl Screen {
 
     fn draw(&mut self, part: &Part, hosts: &[PhysicalHost], arrived: usize, done: bool) -> anyhow::Result<()> {
         let rows: Vec<_> = hosts.iter().take(ROWS).map(|host| row(part, host)).collect();
-        let mut frame = table::render(&COLUMNS, &rows, self.paper);
-        if hosts.len() > ROWS {
-            frame += &format!("… and {} more\n", hosts.len() - ROWS);
-        }
+        let table = table::render(&COLUMNS, &rows, self.paper);
+        let hidden = hosts.len().saturating_sub(ROWS);
+        let more = if hidden > 0 { format!("… and {hidden} more\n") } else { String::new() };
         let mark = if done { "done" } else { "…" };
         let seconds = self.begun.elapsed().as_secs_f64();
         let arrived = arrived.min(part.hosts);
+        let (whole, of) = (bar(arrived, part.hosts), part.hosts);
         let last = part.road.last().copied().unwrap_or_default();
-        let whole = bar(arrived, part.hosts);
-        frame += &format!("{whole} {arrived}/{} {last}, {seconds:.1} s {mark}\n", part.hosts);
+        let frame = format!("{table}{more}{whole} {arrived}/{of} {last}, {seconds:.1} s {mark}\n");
         let over = if self.drawn > 0 { format!("\x1b[{}A\x1b[J", self.drawn) } else { String::new() };
         self.drawn = frame.lines().count();
         output::print(&format!("{over}{frame}"))
