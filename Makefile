@@ -3,7 +3,7 @@ BUILD_FLAGS ?=
 CRDS := config/crd/infrastructure.cluster.x-k8s.io_physicalhosts.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run demo bench
+.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run standalone demo bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +43,11 @@ undeploy: ## Remove all of that
 run: ## Run the operator here, against the current cluster
 	cargo run -p beskar7 -- run --leader-elect=false
 
-demo: ## Start a throw-away cluster with eight simulated servers, until Ctrl-C
-	@hack/demo
+standalone: ## Run alone with twenty simulated servers, until Ctrl-C
+	cargo run -- standalone --simulate 20
+
+demo: ## Walk through the life of a server, on simulated ones
+	cargo run -- demo
 
 bench: build ## Print the figures that Beskar7 is measured by (1,000 simulated hosts on a real API server)
 	@hack/setup kube
