@@ -123,8 +123,10 @@ pub fn record_update(schema: &Schema, old: Option<&Value>, new: &mut Value, writ
     };
     let shape = Shape::of(schema);
     managers.reconcile(shape);
-    let empty = Value::Object(Map::new());
-    update(&mut managers, old.unwrap_or(&empty), new, shape, writer);
+    match old {
+        Some(old) => update(&mut managers, old, new, shape, writer),
+        None => update(&mut managers, &nothing_but_what_is_always_there(new, writer.custom), new, shape, writer),
+    }
     managers.fold_old_updates();
     set_managers(new, managers);
 }
@@ -182,7 +184,7 @@ pub fn apply(
     let mut managers = Managers::trusted(object::meta_mut(&mut live).remove("managedFields").unwrap_or_default());
     if managers.is_empty() {
         let before = Writer { manager: "before-first-apply", ..writer };
-        update(&mut managers, &empty, &live, shape, before);
+        update(&mut managers, &nothing_but_what_is_always_there(&live, writer.custom), &live, shape, before);
     }
     managers.reconcile(shape);
     let apply = Apply { live: &live, intent, managers: &managers, shape, writer };
@@ -303,6 +305,29 @@ fn update(managers: &mut Managers, old: &Value, new: &Value, shape: Shape<'_>, w
     if !changes.is_empty() {
         managers.updated(Manager::of(writer, Operation::Update), changes, &NOBODYS, writer.now);
     }
+}
+
+/// Parts of built-ins that Go's types have whether anybody writes them or not.
+const ALWAYS_THERE: [&str; 8] =
+    ["spec", "status", "names", "acceptedNames", "source", "deprecatedSource", "involvedObject", "regarding"];
+
+/// The object before anybody has written to it. Nobody owns what it has already: in built-ins these are the parts that
+/// cannot be left out, and what is shown as null or as an empty text.
+fn nothing_but_what_is_always_there(object: &Value, custom: bool) -> Value {
+    if custom {
+        return Value::Object(Map::new());
+    }
+    let fields = object.as_object().into_iter().flatten();
+    let always = fields.filter_map(|(key, value)| {
+        let was = match value {
+            Value::Null => Value::Null,
+            Value::String(text) if text.is_empty() => value.clone(),
+            Value::Object(_) if ALWAYS_THERE.contains(&key.as_str()) => nothing_but_what_is_always_there(value, false),
+            _ => return None,
+        };
+        Some((key.clone(), was))
+    });
+    always.collect()
 }
 
 fn top_level(fields: &[&str]) -> FieldSet {

@@ -1,3 +1,4 @@
+mod built_ins;
 mod judged;
 mod laws;
 mod units;
