@@ -76,6 +76,16 @@ impl Answer {
         self.text("/metadata/uid")
     }
 
+    /// A header; empty where there is none.
+    pub fn header(&self, name: &str) -> String {
+        self.headers.get(name).map(header_text).unwrap_or_default()
+    }
+
+    /// The content type.
+    pub fn content_type(&self) -> String {
+        self.header("content-type")
+    }
+
     /// The status code.
     pub fn code(&self) -> u16 {
         self.code

@@ -319,7 +319,7 @@ async fn apply_on_a_condition(s: &mut Story) {
     s.apply(&by(A, "one"), config.clone()).await.is(409);
     let mut config = widget("a", json!({"size": 1}));
     config["metadata"]["uid"] = "11111111-1111-4111-8111-111111111111".into();
-    s.apply(&by(A, "one"), config.clone()).await.is(409);
+    s.apply(&by(A, "one"), config.clone()).await.is(422);
     s.apply(&by("/apis/suite.example.com/v1/namespaces/{ns}/widgets/new", "one"), {
         config["metadata"]["name"] = "new".into();
         config
@@ -398,11 +398,11 @@ async fn finalizers_and_owners_are_applied_one_by_one(s: &mut Story) {
     s.apply(&by(MAP, "one"), finalizers(json!(["example.com/a"]))).await.is(201);
     s.apply(&by(MAP, "two"), finalizers(json!(["example.com/b"]))).await.is(200);
     s.apply(&by(MAP, "one"), finalizers(json!([]))).await.is(200).has("/metadata/finalizers", json!(["example.com/b"]));
-    let mut owned = widget("a", json!({}));
+    let mut dependent = widget("a", json!({}));
     let owner = s.get(MAP).await;
-    owned["metadata"]["ownerReferences"] =
+    dependent["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": owner.uid()}]);
-    s.apply(&by(A, "one"), owned).await.is(201);
+    s.apply(&by(A, "one"), dependent).await.is(201);
     s.apply(&by(A, "two"), widget("a", json!({}))).await.is(200);
     s.apply(&by(A, "one"), widget("a", json!({}))).await.is(200);
 }
