@@ -11,6 +11,7 @@
 mod answer;
 mod compare;
 mod normal;
+mod shell;
 mod story;
 mod target;
 mod watching;
@@ -18,7 +19,8 @@ mod wire;
 
 pub use answer::Answer;
 pub use compare::{Difference, KnownDifference, Step, differences, verdict};
-pub use normal::{normalise, normalise_text};
+pub use normal::normalise;
+pub use shell::Run;
 pub use story::Story;
 pub use target::Target;
 pub use watching::Watching;

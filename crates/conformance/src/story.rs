@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::answer::Answer;
 use crate::compare::Step;
+use crate::shell::{Desk, Run};
 use crate::target::Target;
 use crate::watching::Watching;
 use crate::wire::{Reply, Wire};
@@ -26,12 +27,13 @@ pub struct Story {
     namespace: String,
     wire: Wire,
     steps: Vec<Step>,
+    desk: Option<Desk>,
 }
 
 impl Story {
     /// Begins a case named after a test function.
     pub fn new(case: &str, target: Target) -> Self {
-        Story { namespace: label(case), wire: Wire::new(target), steps: Vec::new() }
+        Story { namespace: label(case), wire: Wire::new(target), steps: Vec::new(), desk: None }
     }
 
     /// What was recorded.
@@ -222,6 +224,29 @@ impl Story {
         let path = format!("/apis/{}/{version}/{scope}{plural}", text(&spec["group"]));
         self.until(&path, "served", |answer| answer.code() == 200).await;
         path
+    }
+
+    // --- programs ---------------------------------------------------------------------------------------------
+
+    /// Writes a file that the story's programs find in their directory; `{ns}` and `{group}` are filled in.
+    pub fn file(&mut self, name: &str, content: &str) {
+        let content = self.filled(content);
+        self.desk().write(name, &content);
+    }
+
+    /// Runs a shell script with kubectl and the other tools at hand, and records what it printed. The current context is
+    /// the admin's, in the case's namespace.
+    pub async fn run(&mut self, script: &str) -> Run {
+        let script = self.filled(script);
+        let judge = self.target().is_judge();
+        let run = self.desk().run(&script, judge).await;
+        self.record(&format!("$ {script}"), run.record());
+        run
+    }
+
+    fn desk(&mut self) -> &Desk {
+        let target = self.wire.target().clone();
+        self.desk.get_or_insert_with(|| Desk::new(&target, &self.namespace))
     }
 
     // --- recording ----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ pub struct Target {
     judge: bool,
     kubeconfig: PathBuf,
     authority: Vec<u8>,
+    tools: Vec<PathBuf>,
 }
 
 impl Target {
@@ -49,6 +50,7 @@ impl Target {
             judge,
             kubeconfig: kubeconfig.to_owned(),
             authority,
+            tools: Vec::new(),
         }
     }
 
@@ -60,6 +62,16 @@ impl Target {
     /// The same server, asked by nobody in particular.
     pub fn anonymous(&self) -> Self {
         Target { token: None, tls: client_config(&self.authority, None), ..self.clone() }
+    }
+
+    /// The same, with directories of programs that stories may run.
+    pub fn with_tools(self, tools: impl IntoIterator<Item = PathBuf>) -> Self {
+        Target { tools: tools.into_iter().collect(), ..self }
+    }
+
+    /// Directories of programs that stories may run.
+    pub(crate) fn tools(&self) -> &[PathBuf] {
+        &self.tools
     }
 
     /// Whether this is the real server.

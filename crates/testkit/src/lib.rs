@@ -25,6 +25,7 @@ mod wait;
 pub use cluster::{Account, AuditWrite, Cluster, Kubectl};
 pub use depot::{Depot, Report};
 pub use iso::build_iso;
+pub use parts::home as part;
 pub use scratch::free_port;
 pub use sushy::{FakeSystem, Sushy};
 pub use vm::VmLab;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The directory of one part; the script itself knows the name, which is a hash of its recipe.
-pub(crate) fn home(part: &str) -> PathBuf {
+pub fn home(part: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/setup");
     let output = Command::new(&script)
         .args(["--print", part])

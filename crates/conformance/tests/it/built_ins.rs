@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::{Value, json};
 
 use crate::court::cases;
-use crate::samples::{MAPS, map, map_of};
+use crate::samples::{MAPS, encoded, map, map_of};
 
 cases![
     a_secret_keeps_its_data,
@@ -276,7 +276,7 @@ async fn events_are_selected(s: &mut Story) {
         "metadata.name=one",
         "nothing=1",
     ] {
-        let encoded: String = selector.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = encoded(selector);
         s.get(&format!("{EVENTS}?fieldSelector={encoded}")).await;
         s.get(&format!("{NEW_EVENTS}?fieldSelector={encoded}")).await;
     }

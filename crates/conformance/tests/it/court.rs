@@ -1,6 +1,7 @@
 //! The two servers, and how a case is told to both.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::path::PathBuf;
 
 use conformance::{Story, Target, differences, normalise, verdict};
 use futures::FutureExt as _;
@@ -79,11 +80,16 @@ fn show(story: &Story) {
 async fn real() -> &'static Target {
     static REAL: OnceCell<Target> = OnceCell::const_new();
     REAL.get_or_init(async || {
-        let target = Target::judge(Cluster::shared().await.admin_kubeconfig());
+        let target = Target::judge(Cluster::shared().await.admin_kubeconfig()).with_tools(tools());
         samples::define(&target).await;
         target
     })
     .await
+}
+
+/// Where kubectl is.
+fn tools() -> Vec<PathBuf> {
+    vec![testkit::part("kube").join("bin")]
 }
 
 /// Our server, once it can be started.

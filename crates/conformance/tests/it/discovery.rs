@@ -220,8 +220,8 @@ async fn openapi_of_custom_objects(s: &mut Story) {
     let document = s.until(path, "published", |answer| answer.code() == 200).await;
     let widget = of_widget(document.body());
     s.record("schema", widget["schema"].clone());
-    let patch = &widget["operations"]["patch /apis/suite.example.com/v1/namespaces/{namespace}/widgets/{name}"];
-    s.record("patch", patch.clone());
+    let operation = &widget["operations"]["patch /apis/suite.example.com/v1/namespaces/{namespace}/widgets/{name}"];
+    s.record("patch", operation.clone());
     let mut paths: Vec<_> =
         document.at("/paths").as_object().into_iter().flatten().map(|(path, _)| path.clone()).collect();
     paths.sort();

@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::{Value, json};
 
 use crate::court::cases;
-use crate::samples::{MAPS, WIDGETS, map, widget};
+use crate::samples::{MAPS, WIDGETS, encoded, map, widget};
 
 cases![
     labels_select,
@@ -55,7 +55,7 @@ async fn labels_select(s: &mut Story) {
         "size>1",
         "",
     ] {
-        let encoded: String = selector.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = encoded(selector);
         s.get(&format!("{MAPS}?labelSelector={encoded}")).await.is(200);
     }
 }
@@ -77,7 +77,7 @@ async fn label_selectors_that_are_none(s: &mut Story) {
         "/a=b",
         ",",
     ] {
-        let encoded: String = selector.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = encoded(selector);
         s.get(&format!("{MAPS}?labelSelector={encoded}")).await;
         s.get(&format!("{WIDGETS}?labelSelector={encoded}")).await;
     }
@@ -96,7 +96,7 @@ async fn fields_select(s: &mut Story) {
         "metadata.name=",
         "",
     ] {
-        let encoded: String = selector.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = encoded(selector);
         s.get(&format!("{MAPS}?fieldSelector={encoded}")).await.is(200);
     }
     let secrets = "/api/v1/namespaces/{ns}/secrets";
@@ -114,14 +114,14 @@ async fn fields_of_custom_objects_select(s: &mut Story) {
     s.post(WIDGETS, widget("b", json!({"color": "blue"}))).await.is(201);
     s.post(WIDGETS, widget("c", json!({}))).await.is(201);
     for selector in ["spec.color=red", "spec.color!=red", "metadata.name=b", "spec.color=red,metadata.name=c"] {
-        let encoded: String = selector.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = encoded(selector);
         s.get(&format!("{WIDGETS}?fieldSelector={encoded}")).await.is(200);
     }
 }
 
 async fn field_selectors_that_are_none(s: &mut Story) {
     for selector in ["metadata.uid=x", "spec.size=1", "nothing", "a=b=c", "=", "metadata.name>1", "metadata.name=a\\"] {
-        let encoded: String = selector.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = encoded(selector);
         s.get(&format!("{MAPS}?fieldSelector={encoded}")).await;
         s.get(&format!("{WIDGETS}?fieldSelector={encoded}")).await;
         s.get(&format!("/api/v1/namespaces?fieldSelector={encoded}")).await;

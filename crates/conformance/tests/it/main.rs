@@ -18,6 +18,7 @@ mod deletion;
 mod discovery;
 mod dry_run;
 mod identity;
+mod kubectl;
 mod lists;
 mod namespaces;
 mod patches;

@@ -1,5 +1,7 @@
 //! Definitions and objects that many cases use.
 
+use std::fmt::Write as _;
+
 use conformance::{Story, Target};
 use serde_json::{Value, json};
 
@@ -12,10 +14,13 @@ pub(crate) const MAPS: &str = "/api/v1/namespaces/{ns}/configmaps";
 /// Definitions of custom resources.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
+const HOSTS: &str = include_str!("../../../../config/crd/infrastructure.cluster.x-k8s.io_physicalhosts.yaml");
+
 /// Creates what all cases share.
 pub(crate) async fn define(target: &Target) {
     let mut story = Story::new("shared", target.clone());
     story.define(widgets()).await;
+    story.define(serde_saphyr::from_str(HOSTS).unwrap()).await;
 }
 
 /// A ConfigMap.
@@ -64,6 +69,14 @@ pub(crate) fn definition_with_schema(story: &Story, kind: &str, schema: Value) -
 pub(crate) fn object(story: &Story, kind: &str, name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": format!("{}/v1", story.group()), "kind": kind, "metadata": {"name": name}, "spec": spec,
+    })
+}
+
+/// A text as it is written in a query.
+pub(crate) fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        let _ = write!(encoded, "%{byte:02X}");
+        encoded
     })
 }
 
