@@ -109,6 +109,13 @@ impl Names {
                     }
                 }
                 members.values_mut().for_each(|member| self.replace(member));
+                // Keys of managed fields carry identities.
+                if members.keys().any(|key| UID.is_match(key)) {
+                    *members = std::mem::take(members)
+                        .into_iter()
+                        .map(|(key, member)| (self.replaced(&key), member))
+                        .collect();
+                }
             }
             _ => {}
         }
@@ -124,10 +131,13 @@ impl Names {
         });
         let text = REVISION_IN_MESSAGE
             .replace_all(&text, |found: &Captures<'_>| format!("{}{}", &found[1], self.revision(&found[2])));
-        let text = PRINTED_REVISION
-            .replace_all(&text, |found: &Captures<'_>| format!("{}{}\"", &found[1], self.revision(&found[2])));
+        let text = PRINTED_REVISION.replace_all(&text, |found: &Captures<'_>| {
+            format!("{}{}{}", &found[1], self.revision(&found[2]), &found[3])
+        });
         let text = OBJECT_IN_MESSAGE.replace_all(&text, "Invalid value: <the object as JSON>:");
         let text = CURRENT_REVISION.replace_all(&text, "${1}<revision>");
+        let text = POINTER.replace_all(&text, "(0x<pointer>)");
+        let text = FINGERPRINT.replace_all(&text, "X509SHA256=<fingerprint>");
         let text = LOOPBACK.replace_all(&text, "<server>");
         self.renamed(&text)
     }
@@ -180,9 +190,15 @@ static OBJECT_IN_MESSAGE: LazyLock<Regex> = LazyLock::new(|| regex(r#"Invalid va
 
 static CURRENT_REVISION: LazyLock<Regex> = LazyLock::new(|| regex(r"(current: |too old resource version: \d+ \()\d+"));
 
+/// Go prints where a value lies in memory.
+static POINTER: LazyLock<Regex> = LazyLock::new(|| regex(r"\(0x[0-9a-f]{6,}\)"));
+
+static FINGERPRINT: LazyLock<Regex> = LazyLock::new(|| regex("X509SHA256=[0-9a-f]{64}"));
+
 static LOOPBACK: LazyLock<Regex> = LazyLock::new(|| regex(r"127\.0\.0\.1:\d{4,5}"));
 
-static PRINTED_REVISION: LazyLock<Regex> = LazyLock::new(|| regex(r#"(resourceVersion"?: ")(\d+)""#));
+static PRINTED_REVISION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"(resourceVersion"?: "|Resource Version:\s+)(\d+)("?)"#));
 
 #[cfg(test)]
 mod tests {

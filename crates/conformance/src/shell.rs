@@ -26,15 +26,12 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(target: &Target, namespace: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("beskar7-desk-").tempdir().expect("a directory for a story");
-        let text = std::fs::read_to_string(target.kubeconfig()).expect("the target's kubeconfig");
-        let mut config: Value = serde_saphyr::from_str(&text).expect("a kubeconfig is YAML");
-        config["contexts"][0]["context"]["namespace"] = namespace.into();
         let mut path: Vec<PathBuf> = target.tools().to_vec();
         path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
         let path =
             std::env::join_paths(path).expect("directories without colons").into_string().expect("UTF-8 in PATH");
         let desk = Desk { dir, path, namespace: namespace.to_owned() };
-        desk.write("kubeconfig", &config.to_string());
+        desk.write("kubeconfig", &target.kubeconfig_in(namespace).to_string());
         desk
     }
 
@@ -73,10 +70,9 @@ impl Desk {
     /// Ages, the places of files and the width of columns differ from run to run.
     fn normalised(&self, text: &str) -> String {
         let text = text.replace(&self.dir.path().display().to_string(), "<dir>");
-        let text = AGE.replace_all(&text, "<age>");
+        let text = AGE.replace_all(&text, "$1<age>$2");
         let text = DIFF_DIRECTORY.replace_all(&text, "$1-<random>");
         let text = DIFF_TIME.replace_all(&text, "<time>");
-        let text = SPENT.replace_all(&text, "<spent>");
         let lines = text.lines().map(|line| {
             let content = line.trim_start();
             let (indent, content) = line.split_at(line.len() - content.len());
@@ -139,12 +135,10 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a pattern of our own")
 }
 
-static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"\b(?:\d+[smhd]){1,2}\b|<unknown>"));
+static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)(^|[\s(])(?:(?:\d+[smhd]){1,2}|<unknown>)($|[\s)])"));
 
 static DIFF_DIRECTORY: LazyLock<Regex> = LazyLock::new(|| regex(r"\b(LIVE|MERGED|kubectl-edit)-\d+"));
 
 static DIFF_TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000"));
-
-static SPENT: LazyLock<Regex> = LazyLock::new(|| regex(r"\b\d+\.\d+m?s\b"));
 
 static COLUMN_GAP: LazyLock<Regex> = LazyLock::new(|| regex(" {2,}"));

@@ -18,7 +18,8 @@ pub struct Target {
     pub(crate) tls: Arc<ClientConfig>,
     pub(crate) token: Option<String>,
     judge: bool,
-    kubeconfig: PathBuf,
+    /// The document of the kubeconfig.
+    kubeconfig: Value,
     authority: Vec<u8>,
     tools: Vec<PathBuf>,
 }
@@ -48,7 +49,7 @@ impl Target {
             tls: client_config(&authority, certificate.as_ref()),
             token: user["token"].as_str().map(str::to_owned),
             judge,
-            kubeconfig: kubeconfig.to_owned(),
+            kubeconfig: document,
             authority,
             tools: Vec::new(),
         }
@@ -79,9 +80,11 @@ impl Target {
         self.judge
     }
 
-    /// The admin's kubeconfig, for programs.
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+    /// The admin's kubeconfig with another namespace, for programs.
+    pub(crate) fn kubeconfig_in(&self, namespace: &str) -> Value {
+        let mut document = self.kubeconfig.clone();
+        document["contexts"][0]["context"]["namespace"] = namespace.into();
+        document
     }
 
     /// `real` or `ours`.

@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::json;
 
 use crate::court::cases;
-use crate::samples::{MAPS, WIDGETS, map, widget};
+use crate::samples::{MAPS, SECRETS, WIDGETS, map, widget};
 
 cases![
     bodies_that_are_not_json,
@@ -126,7 +126,7 @@ async fn text_that_is_not_utf8(s: &mut Story) {
 }
 
 async fn queries_that_make_no_sense(s: &mut Story) {
-    for path in [MAPS, WIDGETS] {
+    for path in [SECRETS, WIDGETS] {
         s.get(&format!("{path}?nothing=1&&=x&limit=")).await.is(400);
         s.get(&format!("{path}?limit=%zz")).await;
         s.get(&format!("{path}?limit=1&limit=2")).await;
@@ -142,12 +142,11 @@ async fn queries_that_make_no_sense(s: &mut Story) {
 
 async fn paths_that_are_odd(s: &mut Story) {
     for path in [
-        "/api/v1/namespaces/{ns}/configmaps/",
-        "/api/v1//namespaces/{ns}/configmaps",
+        "/api/v1/namespaces/{ns}/secrets/",
+        "/api/v1//namespaces/{ns}/secrets",
         "/api/v1/namespaces/{ns}/configmaps/%20",
         "/api/v1/namespaces/{ns}/configmaps/a%2Fb",
         "/api/v1/namespaces/{ns}/configmaps/a%00b",
-        "/api/v1/namespaces//configmaps",
         "/apis/suite.example.com/v1/namespaces/{ns}/widgets/",
         "/apis/suite.example.com/v1/namespaces/{ns}/widgets/a%2Fb",
     ] {

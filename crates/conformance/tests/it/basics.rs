@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::json;
 
 use crate::court::cases;
-use crate::samples::{MAPS, WIDGETS, map, map_of, widget};
+use crate::samples::{MAPS, SECRETS, WIDGETS, map, map_of, widget};
 
 cases![
     a_configmap_is_created_read_replaced_and_deleted,
@@ -285,10 +285,10 @@ async fn methods_that_do_not_fit(s: &mut Story) {
 }
 
 async fn an_empty_collection(s: &mut Story) {
-    s.get(MAPS).await.is(200).has("/kind", "ConfigMapList").has("/items", json!([]));
+    s.get(SECRETS).await.is(200).has("/kind", "SecretList").has("/items", json!([]));
     s.get(WIDGETS).await.is(200).has("/kind", "WidgetList").has("/items", json!([]));
     s.get("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases").await.is(200).has("/kind", "LeaseList");
-    s.get("/api/v1/namespaces/no-such-namespace/configmaps").await.is(200);
+    s.get("/api/v1/namespaces/no-such-namespace/secrets").await.is(200);
     s.get("/apis/suite.example.com/v1/namespaces/no-such-namespace/widgets").await.is(200);
 }
 

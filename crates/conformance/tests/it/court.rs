@@ -3,10 +3,17 @@
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
 
+use apiserver::auth::StaticTokens;
+use apiserver::clock::Clock;
+use apiserver::server::{Config, Server};
+use apiserver::store::Store;
+use apiserver::tls::{self, Pki};
 use conformance::{Story, Target, differences, normalise, verdict};
 use futures::FutureExt as _;
+use tempfile::TempDir;
 use testkit::Cluster;
-use tokio::sync::OnceCell;
+use tokio::net::TcpListener;
+use tokio::sync::{OnceCell, oneshot};
 
 use crate::known_differences::KNOWN_DIFFERENCES;
 use crate::samples;
@@ -32,11 +39,6 @@ pub(crate) fn judge(case: &str, tell: impl AsyncFn(&mut Story)) {
     runtime.block_on(async {
         let (real, ours) = tokio::join!(real(), ours());
         let mut told_real = Story::new(case, real.clone());
-        let Some(ours) = ours else {
-            let ended = tell_one(&mut told_real, &tell).await;
-            show(&told_real);
-            return ended.unwrap_or_else(|panic| resume_unwind(panic));
-        };
         let mut told_ours = Story::new(case, ours.clone());
         let (real_ended, ours_ended) = tokio::join!(tell_one(&mut told_real, &tell), tell_one(&mut told_ours, &tell));
         show(&told_real);
@@ -72,7 +74,7 @@ async fn tell_one(story: &mut Story, tell: &impl AsyncFn(&mut Story)) -> std::th
 fn show(story: &Story) {
     if std::env::var_os("BESKAR7_SHOW").is_some() {
         for step in story.steps() {
-            println!("--- {}\n{:#}", step.title, step.answer);
+            println!("--- {} {}\n{:#}", story.target().name(), step.title, step.answer);
         }
     }
 }
@@ -92,7 +94,42 @@ fn tools() -> Vec<PathBuf> {
     vec![testkit::part("kube").join("bin")]
 }
 
-/// Our server, once it can be started.
-async fn ours() -> Option<&'static Target> {
-    None
+async fn ours() -> &'static Target {
+    static OURS: OnceCell<Target> = OnceCell::const_new();
+    OURS.get_or_init(async || {
+        let (ready, started) = oneshot::channel();
+        // It outlives the runtimes of the tests.
+        let serve = move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            runtime.block_on(serve(ready));
+        };
+        std::thread::Builder::new().name("ours".to_owned()).spawn(serve).unwrap();
+        let folder = started.await.expect("our server starts");
+        let target = Target::ours(&folder.path().join("kubeconfig")).with_tools(tools());
+        samples::define(&target).await;
+        target
+    })
+    .await
+}
+
+/// Our server, on a socket of its own, until the process ends.
+async fn serve(ready: oneshot::Sender<TempDir>) {
+    #[expect(clippy::disallowed_methods, reason = "this is the edge")]
+    let clock = Clock::new(jiff::Timestamp::now);
+    let pki = Pki::in_memory(&clock, &[]).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let url = tls::server_url(listener.local_addr().unwrap());
+    pki.write_kubeconfig(&folder.path().join("kubeconfig"), "ours", &url).unwrap();
+    let config = Config {
+        store: Store::memory(),
+        clock,
+        seed: 7,
+        pki: Some(pki),
+        tokens: StaticTokens::default(),
+        build: "suite".to_owned(),
+    };
+    let server = Server::start(config).await.unwrap();
+    ready.send(folder).unwrap();
+    server.serve(listener).await.unwrap();
 }

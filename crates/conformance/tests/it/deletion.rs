@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::{Value, json};
 
 use crate::court::cases;
-use crate::samples::{MAPS, WIDGETS, map, widget};
+use crate::samples::{MAPS, SECRETS, WIDGETS, map, secret, widget};
 
 cases![
     deleting_what_is_not_there,
@@ -152,7 +152,7 @@ async fn finalizers_that_are_none(s: &mut Story) {
 }
 
 async fn deleting_a_collection(s: &mut Story) {
-    for (path, body) in [(MAPS, map("a")), (WIDGETS, widget("a", json!({})))] {
+    for (path, body) in [(SECRETS, secret("a")), (WIDGETS, widget("a", json!({})))] {
         for (name, color) in [("a", "red"), ("b", "red"), ("c", "blue")] {
             let mut body = body.clone();
             body["metadata"]["name"] = name.into();
@@ -173,7 +173,7 @@ async fn deleting_a_collection(s: &mut Story) {
 }
 
 async fn deleting_a_collection_in_pages(s: &mut Story) {
-    for (path, body) in [(MAPS, map("a")), (WIDGETS, widget("a", json!({})))] {
+    for (path, body) in [(SECRETS, secret("a")), (WIDGETS, widget("a", json!({})))] {
         for name in ["a", "b", "c"] {
             let mut body = body.clone();
             body["metadata"]["name"] = name.into();

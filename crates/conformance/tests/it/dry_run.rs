@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::json;
 
 use crate::court::cases;
-use crate::samples::{MAPS, WIDGETS, map, map_of, widget};
+use crate::samples::{MAPS, SECRETS, WIDGETS, map, map_of, secret, widget};
 
 cases![a_dry_create, a_dry_replace_and_patch, a_dry_delete, a_dry_run_is_checked_all_the_same, a_dry_generated_name,];
 
@@ -37,7 +37,7 @@ async fn a_dry_replace_and_patch(s: &mut Story) {
 }
 
 async fn a_dry_delete(s: &mut Story) {
-    for (path, mut body) in [(MAPS, map("a")), (WIDGETS, widget("a", json!({})))] {
+    for (path, mut body) in [(SECRETS, secret("a")), (WIDGETS, widget("a", json!({})))] {
         s.post(path, body.clone()).await.is(201);
         s.delete(&format!("{path}/a?dryRun=All")).await.is(200);
         s.delete_with(&format!("{path}/a"), json!({"dryRun": ["All"]})).await.is(200);
@@ -64,7 +64,7 @@ async fn a_dry_run_is_checked_all_the_same(s: &mut Story) {
 }
 
 async fn a_dry_generated_name(s: &mut Story) {
-    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "made-"}});
-    s.post(&format!("{MAPS}?dryRun=All"), body).await.is(201);
-    s.get(MAPS).await.is(200).has("/items", json!([]));
+    let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"generateName": "made-"}});
+    s.post(&format!("{SECRETS}?dryRun=All"), body).await.is(201);
+    s.get(SECRETS).await.is(200).has("/items", json!([]));
 }

@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::{Value, json};
 
 use crate::court::cases;
-use crate::samples::MAPS;
+use crate::samples::SECRETS;
 
 cases![nobody_sees_nothing, tokens_that_are_wrong, who_am_i, may_i,];
 
@@ -12,7 +12,7 @@ async fn nobody_sees_nothing(s: &mut Story) {
     for path in ["/healthz", "/livez", "/readyz"] {
         s.send_anonymously("GET", path).await.is(200);
     }
-    for path in [MAPS, "/api", "/apis", "/api/v1", "/openapi/v3", "/metrics"] {
+    for path in [SECRETS, "/api", "/apis", "/api/v1", "/openapi/v3", "/metrics"] {
         let answer = s.send_anonymously("GET", path).await;
         answer.holds("a refusal", |_| answer.code() == 401 || answer.code() == 403);
     }
@@ -21,10 +21,10 @@ async fn nobody_sees_nothing(s: &mut Story) {
 async fn tokens_that_are_wrong(s: &mut Story) {
     let expired = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4IiwiZXhwIjoxfQ.c2ln";
     for token in ["wrong", "", expired, "a.b.c", "x y"] {
-        s.send_with_token(token, "GET", MAPS).await;
+        s.send_with_token(token, "GET", SECRETS).await;
     }
     let basic = [("authorization", "Basic YTpi")];
-    s.send("GET", MAPS, &basic, "").await;
+    s.send("GET", SECRETS, &basic, "").await;
 }
 
 async fn who_am_i(s: &mut Story) {

@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::{Value, json};
 
 use crate::court::cases;
-use crate::samples::{MAPS, WIDGETS, encoded, map, widget};
+use crate::samples::{MAPS, SECRETS, WIDGETS, encoded, map, secret, widget};
 
 cases![
     labels_select,
@@ -37,9 +37,9 @@ fn labelled(mut object: Value, labels: Value) -> Value {
 }
 
 async fn labels_select(s: &mut Story) {
-    s.post(MAPS, labelled(map("a"), json!({"tier": "web", "env": "prod"}))).await.is(201);
-    s.post(MAPS, labelled(map("b"), json!({"tier": "db", "env": "prod"}))).await.is(201);
-    s.post(MAPS, labelled(map("c"), json!({"tier": "web", "empty": ""}))).await.is(201);
+    s.post(SECRETS, labelled(secret("a"), json!({"tier": "web", "env": "prod"}))).await.is(201);
+    s.post(SECRETS, labelled(secret("b"), json!({"tier": "db", "env": "prod"}))).await.is(201);
+    s.post(SECRETS, labelled(secret("c"), json!({"tier": "web", "empty": ""}))).await.is(201);
     for selector in [
         "tier=web",
         "tier==web",
@@ -56,7 +56,7 @@ async fn labels_select(s: &mut Story) {
         "",
     ] {
         let encoded = encoded(selector);
-        s.get(&format!("{MAPS}?labelSelector={encoded}")).await.is(200);
+        s.get(&format!("{SECRETS}?labelSelector={encoded}")).await.is(200);
     }
 }
 
@@ -78,14 +78,14 @@ async fn label_selectors_that_are_none(s: &mut Story) {
         ",",
     ] {
         let encoded = encoded(selector);
-        s.get(&format!("{MAPS}?labelSelector={encoded}")).await;
+        s.get(&format!("{SECRETS}?labelSelector={encoded}")).await;
         s.get(&format!("{WIDGETS}?labelSelector={encoded}")).await;
     }
 }
 
 async fn fields_select(s: &mut Story) {
     for name in ["a", "b", "c"] {
-        s.post(MAPS, map(name)).await.is(201);
+        s.post(SECRETS, secret(name)).await.is(201);
     }
     for selector in [
         "metadata.name=b",
@@ -97,7 +97,7 @@ async fn fields_select(s: &mut Story) {
         "",
     ] {
         let encoded = encoded(selector);
-        s.get(&format!("{MAPS}?fieldSelector={encoded}")).await.is(200);
+        s.get(&format!("{SECRETS}?fieldSelector={encoded}")).await.is(200);
     }
     let secrets = "/api/v1/namespaces/{ns}/secrets";
     s.post(secrets, json!({"metadata": {"name": "a"}, "type": "example.com/one"})).await.is(201);
@@ -122,7 +122,7 @@ async fn fields_of_custom_objects_select(s: &mut Story) {
 async fn field_selectors_that_are_none(s: &mut Story) {
     for selector in ["metadata.uid=x", "spec.size=1", "nothing", "a=b=c", "=", "metadata.name>1", "metadata.name=a\\"] {
         let encoded = encoded(selector);
-        s.get(&format!("{MAPS}?fieldSelector={encoded}")).await;
+        s.get(&format!("{SECRETS}?fieldSelector={encoded}")).await;
         s.get(&format!("{WIDGETS}?fieldSelector={encoded}")).await;
         s.get(&format!("/api/v1/namespaces?fieldSelector={encoded}")).await;
     }
@@ -130,18 +130,18 @@ async fn field_selectors_that_are_none(s: &mut Story) {
 
 async fn pages_are_of_one_moment(s: &mut Story) {
     for name in ["a", "b", "c", "d", "e"] {
-        s.post(MAPS, map(name)).await.is(201);
+        s.post(SECRETS, secret(name)).await.is(201);
     }
-    let first = s.get(&format!("{MAPS}?limit=2")).await;
+    let first = s.get(&format!("{SECRETS}?limit=2")).await;
     first.is(200).has("/metadata/remainingItemCount", 3);
-    s.delete(&format!("{MAPS}/d")).await.is(200);
-    s.post(MAPS, map("c2")).await.is(201);
-    let second = s.get(&format!("{MAPS}?limit=2&continue={}", first.text("/metadata/continue"))).await;
+    s.delete(&format!("{SECRETS}/d")).await.is(200);
+    s.post(SECRETS, secret("c2")).await.is(201);
+    let second = s.get(&format!("{SECRETS}?limit=2&continue={}", first.text("/metadata/continue"))).await;
     second.is(200).has("/items/1/metadata/name", "d");
-    let third = s.get(&format!("{MAPS}?limit=2&continue={}", second.text("/metadata/continue"))).await;
+    let third = s.get(&format!("{SECRETS}?limit=2&continue={}", second.text("/metadata/continue"))).await;
     third.is(200).has("/items/1", json!(null)).has("/metadata/continue", json!(null));
-    s.get(&format!("{MAPS}?continue={}", first.text("/metadata/continue"))).await.is(200);
-    s.get(&format!("{MAPS}?limit=500")).await.is(200);
+    s.get(&format!("{SECRETS}?continue={}", first.text("/metadata/continue"))).await.is(200);
+    s.get(&format!("{SECRETS}?limit=500")).await.is(200);
 }
 
 async fn pages_of_custom_objects(s: &mut Story) {
@@ -156,42 +156,44 @@ async fn pages_of_custom_objects(s: &mut Story) {
 
 async fn pages_with_a_selector(s: &mut Story) {
     for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red"), ("d", "blue"), ("e", "red")] {
-        s.post(MAPS, labelled(map(name), json!({"color": color}))).await.is(201);
+        s.post(SECRETS, labelled(secret(name), json!({"color": color}))).await.is(201);
     }
     let selector = "labelSelector=color%3Dred";
-    let first = s.get(&format!("{MAPS}?limit=2&{selector}")).await;
+    let first = s.get(&format!("{SECRETS}?limit=2&{selector}")).await;
     first.is(200).has("/metadata/remainingItemCount", json!(null));
-    s.get(&format!("{MAPS}?limit=2&{selector}&continue={}", first.text("/metadata/continue"))).await.is(200);
+    s.get(&format!("{SECRETS}?limit=2&{selector}&continue={}", first.text("/metadata/continue"))).await.is(200);
 }
 
 async fn limits_that_make_no_sense(s: &mut Story) {
-    s.post(MAPS, map("a")).await.is(201);
-    s.post(MAPS, map("b")).await.is(201);
+    s.post(SECRETS, secret("a")).await.is(201);
+    s.post(SECRETS, secret("b")).await.is(201);
     for limit in ["0", "-1", "x", "1.5", "99999999999999999999"] {
-        s.get(&format!("{MAPS}?limit={limit}")).await;
+        s.get(&format!("{SECRETS}?limit={limit}")).await;
         s.get(&format!("{WIDGETS}?limit={limit}")).await;
     }
 }
 
 async fn continue_tokens_that_are_foreign(s: &mut Story) {
     for name in ["a", "b"] {
-        s.post(MAPS, map(name)).await.is(201);
+        s.post(SECRETS, secret(name)).await.is(201);
         s.post(WIDGETS, widget(name, json!({}))).await.is(201);
     }
-    let token = s.get(&format!("{MAPS}?limit=1")).await.text("/metadata/continue");
-    s.get(&format!("{MAPS}?limit=1&continue={token}&resourceVersion=7")).await.is(400);
-    s.get(&format!("{MAPS}?limit=1&continue={token}&resourceVersionMatch=Exact")).await;
+    let token = s.get(&format!("{SECRETS}?limit=1")).await.text("/metadata/continue");
+    s.get(&format!("{SECRETS}?limit=1&continue={token}&resourceVersion=7")).await.is(400);
+    s.get(&format!("{SECRETS}?limit=1&continue={token}&resourceVersionMatch=Exact")).await;
     s.get(&format!("{WIDGETS}?limit=1&continue={token}")).await;
     for garbage in ["garbage", "e30", "bm90IGpzb24", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTUsInN0YXJ0IjoiYVx1MDAwMCJ9"]
     {
-        s.get(&format!("{MAPS}?limit=1&continue={garbage}")).await;
+        s.get(&format!("{SECRETS}?limit=1&continue={garbage}")).await;
         s.get(&format!("{WIDGETS}?limit=1&continue={garbage}")).await;
     }
-    s.get(&format!("{MAPS}?watch=true&continue={token}&timeoutSeconds=1")).await;
+    s.get(&format!("{SECRETS}?watch=true&continue={token}&timeoutSeconds=1")).await;
 }
 
 async fn revisions_and_how_they_match(s: &mut Story) {
-    for (path, one, two) in [(MAPS, map("a"), map("b")), (WIDGETS, widget("a", json!({})), widget("b", json!({})))] {
+    for (path, one, two) in
+        [(SECRETS, secret("a"), secret("b")), (WIDGETS, widget("a", json!({})), widget("b", json!({})))]
+    {
         let first = s.post(path, one).await.revision();
         let second = s.post(path, two).await.revision();
         s.get(&format!("{path}?resourceVersion={first}&resourceVersionMatch=Exact"))
@@ -207,8 +209,8 @@ async fn revisions_and_how_they_match(s: &mut Story) {
 }
 
 async fn revisions_that_make_no_sense(s: &mut Story) {
-    s.post(MAPS, map("a")).await.is(201);
-    for path in [MAPS, WIDGETS] {
+    s.post(SECRETS, secret("a")).await.is(201);
+    for path in [SECRETS, WIDGETS] {
         for options in [
             "resourceVersion=x",
             "resourceVersion=-1",
@@ -223,7 +225,7 @@ async fn revisions_that_make_no_sense(s: &mut Story) {
 }
 
 async fn one_object_at_a_revision(s: &mut Story) {
-    for (path, one) in [(MAPS, map("a")), (WIDGETS, widget("a", json!({})))] {
+    for (path, one) in [(SECRETS, secret("a")), (WIDGETS, widget("a", json!({})))] {
         let made = s.post(path, one).await;
         s.get(&format!("{path}/a?resourceVersion={}", made.revision())).await.is(200);
         s.get(&format!("{path}/a?resourceVersion=x")).await;
@@ -234,9 +236,9 @@ async fn one_object_at_a_revision(s: &mut Story) {
 async fn metadata_only(s: &mut Story) {
     let one = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
     let many = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
-    s.post(MAPS, labelled(map("a"), json!({"a": "b"}))).await.is(201);
+    s.post(SECRETS, labelled(secret("a"), json!({"a": "b"}))).await.is(201);
     s.post(WIDGETS, widget("a", json!({}))).await.is(201);
-    for path in [MAPS, WIDGETS] {
+    for path in [SECRETS, WIDGETS] {
         s.get_as(&format!("{path}/a"), one).await.is(200).has("/kind", "PartialObjectMetadata");
         s.get_as(path, many).await.is(200).has("/kind", "PartialObjectMetadataList");
         s.get_as(&format!("{path}?limit=1"), many).await.is(200);
@@ -294,9 +296,9 @@ async fn a_table_of_other_built_ins(s: &mut Story) {
 }
 
 async fn a_table_with_or_without_objects(s: &mut Story) {
-    s.post(MAPS, map("a")).await.is(201);
+    s.post(SECRETS, secret("a")).await.is(201);
     s.post(WIDGETS, widget("a", json!({}))).await.is(201);
-    for path in [MAPS, WIDGETS] {
+    for path in [SECRETS, WIDGETS] {
         for include in ["None", "Metadata", "Object", "Other"] {
             s.get_as(&format!("{path}?includeObject={include}"), TABLE).await;
         }
@@ -347,9 +349,9 @@ async fn columns_of_many_types(s: &mut Story) {
 }
 
 async fn answers_nobody_can_give(s: &mut Story) {
-    s.post(MAPS, map("a")).await.is(201);
+    s.post(SECRETS, secret("a")).await.is(201);
     s.post(WIDGETS, widget("a", json!({}))).await.is(201);
-    for path in [MAPS, WIDGETS] {
+    for path in [SECRETS, WIDGETS] {
         s.get_as(path, "text/plain").await.is(406);
         s.get_as(path, "application/xml, text/html").await.is(406);
         s.get_as(path, "*/*").await.is(200);
@@ -360,9 +362,9 @@ async fn answers_nobody_can_give(s: &mut Story) {
 }
 
 async fn answers_in_other_formats(s: &mut Story) {
-    s.post(MAPS, map("a")).await.is(201);
+    s.post(SECRETS, secret("a")).await.is(201);
     s.post(WIDGETS, widget("a", json!({}))).await.is(201);
-    for path in [MAPS, WIDGETS] {
+    for path in [SECRETS, WIDGETS] {
         let answer = s.ask("GET", &format!("{path}/a"), &[("accept", "application/yaml")], "").await;
         answer.is(200);
         let yaml: Value = serde_saphyr::from_str(answer.body().as_str().unwrap_or_default()).unwrap_or_default();

@@ -63,7 +63,7 @@ async fn a_namespace_takes_everything_along(s: &mut Story) {
     s.get(&format!("{MAPS}/a")).await.is(404);
     s.get(&format!("{WIDGETS}/a")).await.is(404);
     s.post(NAMESPACES, json!({"metadata": {"name": s.ns()}})).await.is(201);
-    s.get(MAPS).await.is(200);
+    s.get("/api/v1/namespaces/{ns}/secrets").await.is(200).has("/items", json!([]));
 }
 
 async fn a_terminating_namespace_takes_nothing_new(s: &mut Story) {

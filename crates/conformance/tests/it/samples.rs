@@ -11,6 +11,9 @@ pub(crate) const WIDGETS: &str = "/apis/suite.example.com/v1/namespaces/{ns}/wid
 /// ConfigMaps in the case's namespace.
 pub(crate) const MAPS: &str = "/api/v1/namespaces/{ns}/configmaps";
 
+/// Secrets in the case's namespace. Unlike with ConfigMaps, nobody else makes any.
+pub(crate) const SECRETS: &str = "/api/v1/namespaces/{ns}/secrets";
+
 /// Definitions of custom resources.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -33,6 +36,11 @@ pub(crate) fn map_of(name: &str, data: Value) -> Value {
     let mut map = map(name);
     map["data"] = data;
     map
+}
+
+/// A Secret.
+pub(crate) fn secret(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
 }
 
 /// A widget.

@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::{Value, json};
 
 use crate::court::cases;
-use crate::samples::{MAPS, WIDGETS, map, map_of, widget};
+use crate::samples::{SECRETS, WIDGETS, secret, widget};
 
 cases![
     a_watch_tells_what_happens_in_order,
@@ -37,12 +37,12 @@ fn labelled(mut object: Value, value: &str) -> Value {
 }
 
 async fn a_watch_tells_what_happens_in_order(s: &mut Story) {
-    let list = s.get(MAPS).await;
-    let mut watch = s.watch(&format!("{MAPS}?watch=true&resourceVersion={}", list.revision())).await;
-    s.post(MAPS, map("a")).await.is(201);
-    s.merge_patch(&format!("{MAPS}/a"), json!({"data": {"k": "v"}})).await.is(200);
-    s.post(MAPS, map("b")).await.is(201);
-    s.delete(&format!("{MAPS}/a")).await.is(200);
+    let list = s.get(SECRETS).await;
+    let mut watch = s.watch(&format!("{SECRETS}?watch=true&resourceVersion={}", list.revision())).await;
+    s.post(SECRETS, secret("a")).await.is(201);
+    s.merge_patch(&format!("{SECRETS}/a"), json!({"data": {"k": "dg=="}})).await.is(200);
+    s.post(SECRETS, secret("b")).await.is(201);
+    s.delete(&format!("{SECRETS}/a")).await.is(200);
     watch.take(s, 4).await;
 }
 
@@ -56,11 +56,11 @@ async fn a_watch_of_custom_objects_tells_what_happens(s: &mut Story) {
 }
 
 async fn a_watch_from_nowhere_begins_with_what_is_there(s: &mut Story) {
-    s.post(MAPS, map("b")).await.is(201);
-    s.post(MAPS, map("a")).await.is(201);
-    let mut watch = s.watch(&format!("{MAPS}?watch=true")).await;
+    s.post(SECRETS, secret("b")).await.is(201);
+    s.post(SECRETS, secret("a")).await.is(201);
+    let mut watch = s.watch(&format!("{SECRETS}?watch=true")).await;
     watch.take(s, 2).await;
-    s.post(MAPS, map("c")).await.is(201);
+    s.post(SECRETS, secret("c")).await.is(201);
     watch.take(s, 1).await;
 }
 
@@ -76,23 +76,23 @@ async fn a_watch_from_zero_begins_with_what_is_there(s: &mut Story) {
 }
 
 async fn a_watch_from_a_revision_misses_nothing(s: &mut Story) {
-    let first = s.post(MAPS, map("a")).await;
-    let second = s.post(MAPS, map("b")).await;
-    s.delete(&format!("{MAPS}/a")).await.is(200);
-    let mut watch = s.watch(&format!("{MAPS}?watch=true&resourceVersion={}", first.revision())).await;
+    let first = s.post(SECRETS, secret("a")).await;
+    let second = s.post(SECRETS, secret("b")).await;
+    s.delete(&format!("{SECRETS}/a")).await.is(200);
+    let mut watch = s.watch(&format!("{SECRETS}?watch=true&resourceVersion={}", first.revision())).await;
     watch.take(s, 2).await;
-    let mut watch = s.watch(&format!("{MAPS}?watch=true&resourceVersion={}", second.revision())).await;
+    let mut watch = s.watch(&format!("{SECRETS}?watch=true&resourceVersion={}", second.revision())).await;
     watch.take(s, 1).await;
 }
 
 async fn a_watch_from_the_future(s: &mut Story) {
-    s.post(MAPS, map("a")).await.is(201);
-    let mut watch = s.watch(&format!("{MAPS}?watch=true&resourceVersion=999999999&{SHORT}")).await;
+    s.post(SECRETS, secret("a")).await.is(201);
+    let mut watch = s.watch(&format!("{SECRETS}?watch=true&resourceVersion=999999999&{SHORT}")).await;
     watch.rest(s).await;
 }
 
 async fn a_watch_from_nonsense(s: &mut Story) {
-    for path in [MAPS, WIDGETS] {
+    for path in [SECRETS, WIDGETS] {
         s.get(&format!("{path}?watch=true&resourceVersion=nonsense&{SHORT}")).await;
         s.get(&format!("{path}?watch=true&resourceVersion=-1&{SHORT}")).await;
         s.get(&format!("{path}?watch=true&timeoutSeconds=soon")).await;
@@ -103,7 +103,9 @@ async fn a_watch_from_nonsense(s: &mut Story) {
 }
 
 async fn a_watch_with_initial_events(s: &mut Story) {
-    for (path, one, two) in [(MAPS, map("a"), map("b")), (WIDGETS, widget("a", json!({})), widget("b", json!({})))] {
+    for (path, one, two) in
+        [(SECRETS, secret("a"), secret("b")), (WIDGETS, widget("a", json!({})), widget("b", json!({})))]
+    {
         s.post(path, one).await.is(201);
         let options = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
         let mut watch = s.watch(&format!("{path}?{options}")).await;
@@ -116,7 +118,7 @@ async fn a_watch_with_initial_events(s: &mut Story) {
 }
 
 async fn initial_events_have_rules(s: &mut Story) {
-    for path in [MAPS, WIDGETS] {
+    for path in [SECRETS, WIDGETS] {
         for options in [
             "watch=true&sendInitialEvents=true",
             "watch=true&sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=1",
@@ -132,37 +134,37 @@ async fn initial_events_have_rules(s: &mut Story) {
 }
 
 async fn bookmarks_are_sent_to_those_who_ask(s: &mut Story) {
-    s.post(MAPS, map("a")).await.is(201);
+    s.post(SECRETS, secret("a")).await.is(201);
     let options = "watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=4";
-    let mut watch = s.watch(&format!("{MAPS}?{options}")).await;
+    let mut watch = s.watch(&format!("{SECRETS}?{options}")).await;
     watch.bookmark(s).await;
     let mut watch = s.watch(&format!("{WIDGETS}?{options}")).await;
     watch.bookmark(s).await;
 }
 
 async fn a_watch_ends_in_time(s: &mut Story) {
-    s.post(MAPS, map("a")).await.is(201);
-    let mut watch = s.watch(&format!("{MAPS}?watch=true&{SHORT}")).await;
+    s.post(SECRETS, secret("a")).await.is(201);
+    let mut watch = s.watch(&format!("{SECRETS}?watch=true&{SHORT}")).await;
     watch.rest(s).await;
     let mut watch = s.watch(&format!("{WIDGETS}?watch=true&{SHORT}")).await;
     watch.rest(s).await;
 }
 
 async fn a_watch_of_one_object(s: &mut Story) {
-    let made = s.post(MAPS, map("a")).await;
-    s.post(MAPS, map("b")).await.is(201);
+    let made = s.post(SECRETS, secret("a")).await;
+    s.post(SECRETS, secret("b")).await.is(201);
     let select = "fieldSelector=metadata.name%3Da";
-    let mut watch = s.watch(&format!("{MAPS}?watch=true&{select}&resourceVersion={}", made.revision())).await;
+    let mut watch = s.watch(&format!("{SECRETS}?watch=true&{select}&resourceVersion={}", made.revision())).await;
     // The path of one object has no watch; there, the word is ignored.
-    s.get(&format!("{MAPS}/a?watch=true&timeoutSeconds=1")).await.is(200).has("/kind", "ConfigMap");
-    s.merge_patch(&format!("{MAPS}/b"), json!({"data": {"k": "v"}})).await.is(200);
-    s.merge_patch(&format!("{MAPS}/a"), json!({"data": {"k": "v"}})).await.is(200);
-    s.delete(&format!("{MAPS}/a")).await.is(200);
+    s.get(&format!("{SECRETS}/a?watch=true&timeoutSeconds=1")).await.is(200).has("/kind", "Secret");
+    s.merge_patch(&format!("{SECRETS}/b"), json!({"data": {"k": "dg=="}})).await.is(200);
+    s.merge_patch(&format!("{SECRETS}/a"), json!({"data": {"k": "dg=="}})).await.is(200);
+    s.delete(&format!("{SECRETS}/a")).await.is(200);
     watch.take(s, 2).await;
 }
 
 async fn a_watch_by_label_sees_objects_come_and_go(s: &mut Story) {
-    for (path, body) in [(MAPS, map("a")), (WIDGETS, widget("a", json!({})))] {
+    for (path, body) in [(SECRETS, secret("a")), (WIDGETS, widget("a", json!({})))] {
         let list = s.get(path).await;
         let mut watch =
             s.watch(&format!("{path}?watch=true&labelSelector=color%3Dred&resourceVersion={}", list.revision())).await;
@@ -188,22 +190,21 @@ async fn a_watch_by_field_sees_objects_come_and_go(s: &mut Story) {
 }
 
 async fn a_watch_of_a_deletion_with_finalizers(s: &mut Story) {
-    let list = s.get(MAPS).await;
-    let mut watch = s.watch(&format!("{MAPS}?watch=true&resourceVersion={}", list.revision())).await;
-    let mut held = map("a");
+    let list = s.get(SECRETS).await;
+    let mut watch = s.watch(&format!("{SECRETS}?watch=true&resourceVersion={}", list.revision())).await;
+    let mut held = secret("a");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    s.post(MAPS, held).await.is(201);
-    s.delete(&format!("{MAPS}/a")).await.is(200);
-    s.merge_patch(&format!("{MAPS}/a"), json!({"metadata": {"finalizers": null}})).await.is(200);
+    s.post(SECRETS, held).await.is(201);
+    s.delete(&format!("{SECRETS}/a")).await.is(200);
+    s.merge_patch(&format!("{SECRETS}/a"), json!({"metadata": {"finalizers": null}})).await.is(200);
     watch.take(s, 3).await;
 }
 
 async fn a_watch_as_table(s: &mut Story) {
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-    for (path, one, two) in [
-        (MAPS, map_of("a", json!({"k": "v"})), map("b")),
-        (WIDGETS, widget("a", json!({"size": 1})), widget("b", json!({}))),
-    ] {
+    for (path, one, two) in
+        [(SECRETS, secret("a"), secret("b")), (WIDGETS, widget("a", json!({"size": 1})), widget("b", json!({})))]
+    {
         s.post(path, one).await.is(201);
         let mut watch = s.watch_as(&format!("{path}?watch=true"), table).await;
         watch.take(s, 1).await;
@@ -215,7 +216,9 @@ async fn a_watch_as_table(s: &mut Story) {
 
 async fn a_watch_of_metadata_only(s: &mut Story) {
     let partial = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
-    for (path, one, two) in [(MAPS, map("a"), map("b")), (WIDGETS, widget("a", json!({})), widget("b", json!({})))] {
+    for (path, one, two) in
+        [(SECRETS, secret("a"), secret("b")), (WIDGETS, widget("a", json!({})), widget("b", json!({})))]
+    {
         s.post(path, one).await.is(201);
         let options = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
         let mut watch = s.watch_as(&format!("{path}?{options}"), partial).await;
@@ -227,27 +230,27 @@ async fn a_watch_of_metadata_only(s: &mut Story) {
 }
 
 async fn a_watch_by_the_old_path(s: &mut Story) {
-    s.post(MAPS, map("a")).await.is(201);
-    let mut watch = s.watch(&format!("/api/v1/watch/namespaces/{{ns}}/configmaps?{SHORT}")).await;
+    s.post(SECRETS, secret("a")).await.is(201);
+    let mut watch = s.watch(&format!("/api/v1/watch/namespaces/{{ns}}/secrets?{SHORT}")).await;
     watch.rest(s).await;
-    let mut watch = s.watch(&format!("/api/v1/watch/namespaces/{{ns}}/configmaps/a?{SHORT}")).await;
+    let mut watch = s.watch(&format!("/api/v1/watch/namespaces/{{ns}}/secrets/a?{SHORT}")).await;
     watch.rest(s).await;
 }
 
 async fn a_watch_of_what_does_not_exist(s: &mut Story) {
     s.get(&format!("/api/v1/namespaces/{{ns}}/nothings?watch=true&{SHORT}")).await.is(404);
     s.get(&format!("/apis/suite.example.com/v1/namespaces/{{ns}}/nothings?watch=true&{SHORT}")).await.is(404);
-    let mut watch = s.watch(&format!("/api/v1/namespaces/no-such-namespace/configmaps?watch=true&{SHORT}")).await;
+    let mut watch = s.watch(&format!("/api/v1/namespaces/no-such-namespace/secrets?watch=true&{SHORT}")).await;
     watch.rest(s).await;
     let mut watch = s.watch(&format!("{WIDGETS}/nobody?watch=true&{SHORT}")).await;
     watch.rest(s).await;
 }
 
 async fn a_write_that_changes_nothing_is_not_told(s: &mut Story) {
-    let made = s.post(MAPS, map("a")).await;
-    let mut watch = s.watch(&format!("{MAPS}?watch=true&resourceVersion={}", made.revision())).await;
-    s.merge_patch(&format!("{MAPS}/a"), json!({})).await.is(200);
-    s.merge_patch(&format!("{MAPS}/a?dryRun=All"), json!({"data": {"k": "v"}})).await.is(200);
-    s.merge_patch(&format!("{MAPS}/a"), json!({"data": {"l": "w"}})).await.is(200);
+    let made = s.post(SECRETS, secret("a")).await;
+    let mut watch = s.watch(&format!("{SECRETS}?watch=true&resourceVersion={}", made.revision())).await;
+    s.merge_patch(&format!("{SECRETS}/a"), json!({})).await.is(200);
+    s.merge_patch(&format!("{SECRETS}/a?dryRun=All"), json!({"data": {"k": "dg=="}})).await.is(200);
+    s.merge_patch(&format!("{SECRETS}/a"), json!({"data": {"l": "dw=="}})).await.is(200);
     watch.take(s, 1).await;
 }

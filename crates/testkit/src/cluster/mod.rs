@@ -172,6 +172,18 @@ impl Cluster {
     }
 }
 
+/// Strangers see whether the server is well, and nothing else.
+const AUTHENTICATION: &str = "\
+apiVersion: apiserver.config.k8s.io/v1beta1
+kind: AuthenticationConfiguration
+anonymous:
+  enabled: true
+  conditions:
+    - path: /healthz
+    - path: /livez
+    - path: /readyz
+";
+
 fn start_etcd(bin: &Path, dir: &Path, url: &str) -> Process {
     let peer = format!("http://127.0.0.1:{}", free_port());
     let arguments = [
@@ -194,6 +206,8 @@ fn apiserver_arguments(dir: &Path, authority: &Authority, port: u16, etcd: &str)
     pki::write(&dir.join("token.pub"), token_key.public_key_pem());
     let authority_file = dir.join("authority.crt");
     pki::write(&authority_file, authority.pem());
+    let authentication = dir.join("authentication.yaml");
+    pki::write(&authentication, AUTHENTICATION);
     let policy = dir.join("audit-policy.yaml");
     pki::write(&policy, audit::POLICY);
     vec![
@@ -213,6 +227,7 @@ fn apiserver_arguments(dir: &Path, authority: &Authority, port: u16, etcd: &str)
         format!("--service-account-issuer=https://127.0.0.1:{port}/"),
         format!("--service-account-key-file={}", dir.join("token.pub").display()),
         format!("--service-account-signing-key-file={}", dir.join("token.key").display()),
+        format!("--authentication-config={}", authentication.display()),
         format!("--audit-policy-file={}", policy.display()),
         format!("--audit-log-path={}", dir.join(audit::LOG).display()),
     ]
