@@ -89,9 +89,9 @@ async fn real() -> &'static Target {
     .await
 }
 
-/// Where kubectl is.
+/// Where kubectl and the clients are.
 fn tools() -> Vec<PathBuf> {
-    vec![testkit::part("kube").join("bin")]
+    ["kube", "clients"].map(|part| testkit::part(part).join("bin")).into()
 }
 
 async fn ours() -> &'static Target {

@@ -13,6 +13,7 @@ mod apply;
 mod bad_input;
 mod basics;
 mod built_ins;
+mod clients;
 mod definitions;
 mod deletion;
 mod discovery;
