@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -23,6 +24,8 @@ pub struct Document {
     pub value: Value,
     /// The paths of keys that are there more than once. The last one counts.
     pub duplicates: Vec<String>,
+    /// What was read, if it was JSON.
+    pub text: Option<Bytes>,
 }
 
 /// What form a body is in, by its `Content-Type`.
@@ -68,20 +71,20 @@ pub fn too_large() -> Failure {
 
 impl Document {
     /// Reads JSON; `Err` is what Go's parser would say.
-    pub fn json(text: &[u8]) -> Result<Self, String> {
+    pub fn json(text: &Bytes) -> Result<Self, String> {
         let mut duplicates = Vec::new();
         let mut reader = serde_json::Deserializer::from_slice(text);
-        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, depth: 0 };
+        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, order: None, depth: 0 };
         let read = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
         match read {
-            Ok(value) => Ok(Self { value, duplicates }),
+            Ok(value) => Ok(Self { value, duplicates, text: Some(text.clone()) }),
             Err(error) if error.to_string().starts_with(TOO_DEEP) => Err(go_json::too_deep(b'{')),
             Err(error) => Err(go_json::complaint(text).unwrap_or_else(|| error.to_string())),
         }
     }
 
     /// Reads YAML; `Err` is a sentence like those of Go's parser.
-    pub fn yaml(text: &[u8]) -> Result<Self, String> {
+    pub fn yaml(text: &Bytes) -> Result<Self, String> {
         // JSON is YAML, and kubectl sends it as such.
         if text.first() == Some(&b'{')
             && let Ok(document) = Self::json(text)
@@ -89,14 +92,14 @@ impl Document {
             return Ok(document);
         }
         let mut duplicates = Vec::new();
-        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, depth: 0 };
+        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, order: None, depth: 0 };
         let mut options = serde_saphyr::Options::default();
         options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;
         options.with_snippet = false;
         let read =
             serde_saphyr::with_deserializer_from_slice_with_options(text, options, |reader| seed.deserialize(reader));
         match read {
-            Ok(value) => Ok(Self { value, duplicates }),
+            Ok(value) => Ok(Self { value, duplicates, text: None }),
             Err(error) => {
                 let line = error.location().map(|location| format!("line {}: ", location.line())).unwrap_or_default();
                 Err(format!("yaml: {line}{error}"))
@@ -105,12 +108,22 @@ impl Document {
     }
 }
 
+/// The paths of all keys of a JSON text, in the order in which they stand there.
+pub fn key_order(text: &[u8]) -> Result<Vec<String>, serde_json::Error> {
+    let mut order = Vec::new();
+    let seed = Seed { path: &mut String::new(), duplicates: &mut Vec::new(), order: Some(&mut order), depth: 0 };
+    seed.deserialize(&mut serde_json::Deserializer::from_slice(text))?;
+    Ok(order)
+}
+
 const TOO_DEEP: &str = "nested too deeply";
 
 /// Reads any value, and notes where keys are there twice.
 struct Seed<'a> {
     path: &'a mut String,
     duplicates: &'a mut Vec<String>,
+    /// The paths of all keys as they come, where somebody wants to know.
+    order: Option<&'a mut Vec<String>>,
     depth: usize,
 }
 
@@ -165,14 +178,19 @@ impl<'de> Visitor<'de> for Seed<'_> {
         deserializer.deserialize_any(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
         let depth = deeper(self.depth)?;
         let mut list = Vec::new();
         let length = self.path.len();
         loop {
             // Writing into a text cannot fail.
             let _ = write!(self.path, "[{}]", list.len());
-            let seed = Seed { path: &mut *self.path, duplicates: &mut *self.duplicates, depth };
+            let seed = Seed {
+                path: &mut *self.path,
+                duplicates: &mut *self.duplicates,
+                order: self.order.as_deref_mut(),
+                depth,
+            };
             let item = items.next_element_seed(seed)?;
             self.path.truncate(length);
             match item {
@@ -182,7 +200,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
         let depth = deeper(self.depth)?;
         let mut map = Map::new();
         let length = self.path.len();
@@ -191,10 +209,18 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 self.path.push('.');
             }
             self.path.push_str(&key);
+            if let Some(order) = &mut self.order {
+                order.push(self.path.clone());
+            }
             if map.contains_key(&key) && !self.duplicates.contains(self.path) {
                 self.duplicates.push(self.path.clone());
             }
-            let seed = Seed { path: &mut *self.path, duplicates: &mut *self.duplicates, depth };
+            let seed = Seed {
+                path: &mut *self.path,
+                duplicates: &mut *self.duplicates,
+                order: self.order.as_deref_mut(),
+                depth,
+            };
             let value = entries.next_value_seed(seed)?;
             self.path.truncate(length);
             map.insert(key, value);

@@ -25,6 +25,14 @@ impl Scanner<'_> {
         }
     }
 
+    /// The same inside of a number or a word, which Go ends by reading a space after the text.
+    fn unfinished<T>(&self, context: &str) -> Result<T, String> {
+        match self.peek() {
+            Some(_) => self.wrong(context),
+            None => Err(format!("invalid character ' ' {context}")),
+        }
+    }
+
     fn wrong<T>(&self, context: &str) -> Result<T, String> {
         Err(match self.peek() {
             Some(byte) => format!("invalid character {} {context}", quoted(byte)),
@@ -125,12 +133,12 @@ impl Scanner<'_> {
                             self.at += 1;
                             for _ in 0..4 {
                                 if !self.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
-                                    return self.wrong("in \\u hexadecimal character escape");
+                                    return self.unfinished("in \\u hexadecimal character escape");
                                 }
                                 self.at += 1;
                             }
                         }
-                        _ => return self.wrong("in string escape code"),
+                        _ => return self.unfinished("in string escape code"),
                     }
                 }
                 Some(0..0x20) | None => return self.wrong("in string literal"),
@@ -152,12 +160,12 @@ impl Scanner<'_> {
         match self.peek() {
             Some(b'0') => self.at += 1,
             Some(b'1'..=b'9') => self.digits(),
-            _ => return self.wrong("in numeric literal"),
+            _ => return self.unfinished("in numeric literal"),
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
             if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-                return self.wrong("after decimal point in numeric literal");
+                return self.unfinished("after decimal point in numeric literal");
             }
             self.digits();
         }
@@ -167,7 +175,7 @@ impl Scanner<'_> {
                 self.at += 1;
             }
             if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-                return self.wrong("in exponent of numeric literal");
+                return self.unfinished("in exponent of numeric literal");
             }
             self.digits();
         }
@@ -177,7 +185,7 @@ impl Scanner<'_> {
     fn word(&mut self, word: &str) -> Scan {
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
-                return self.wrong(&format!("in literal {word} (expecting {})", quoted(expected)));
+                return self.unfinished(&format!("in literal {word} (expecting {})", quoted(expected)));
             }
             self.at += 1;
         }

@@ -8,10 +8,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 
 use crate::catalogue::Served;
-use crate::object;
 use crate::protobuf;
 use crate::request::body::{Document, Encoding, LIMIT, media_type, too_large, unknown_format};
-use crate::status::{Failure, FieldError, Qualified};
+use crate::status::Failure;
 use crate::verbs::{Patch, plain_failure};
 
 /// How much of a body is shown when it makes no sense.
@@ -40,7 +39,9 @@ pub(super) fn document(headers: &HeaderMap, text: &Bytes, kind: &str) -> Result<
         Encoding::Json => Document::json(text)
             .map_err(|why| unrecognized(kind, text, &format!("couldn't get version/kind; json parse error: {why}"))),
         Encoding::Yaml => Document::yaml(text).map_err(|why| unrecognized(kind, text, &why)),
-        Encoding::Protobuf => Ok(Document { value: protobuf::to_json_as(text, "", kind)?, duplicates: Vec::new() }),
+        Encoding::Protobuf => {
+            Ok(Document { value: protobuf::to_json_as(text, "", kind)?, duplicates: Vec::new(), text: None })
+        }
     }
 }
 
@@ -48,18 +49,11 @@ pub(super) fn document(headers: &HeaderMap, text: &Bytes, kind: &str) -> Result<
 pub(super) fn object(served: &Served, headers: &HeaderMap, text: &Bytes) -> Result<Document, Failure> {
     let kind = &served.resource.kind;
     let mut document = document(headers, text, kind)?;
-    if !document.value.is_object() && !document.value.is_null() {
-        let found = json_kind(&document.value);
-        let why = format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct \
-             {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-        );
-        return Err(unrecognized(kind, text, &why));
-    }
+    check_type_meta(&document.value).map_err(|why| unrecognized(kind, text, &why))?;
     let field = |key: &str| document.value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (said_version, said_kind) = (field("apiVersion"), field("kind"));
     if served.resource.custom {
-        check_custom_type(served, &document.value, &said_version, &said_kind, text)?;
+        check_custom_type(served, &said_version, &said_kind, text)?;
     } else {
         check_built_in_type(served, &said_version, &said_kind)?;
         if document.value.is_null() {
@@ -69,13 +63,7 @@ pub(super) fn object(served: &Served, headers: &HeaderMap, text: &Bytes) -> Resu
     Ok(document)
 }
 
-fn check_custom_type(
-    served: &Served,
-    object: &Value,
-    api_version: &str,
-    kind: &str,
-    text: &Bytes,
-) -> Result<(), Failure> {
+fn check_custom_type(served: &Served, api_version: &str, kind: &str, text: &Bytes) -> Result<(), Failure> {
     let wanted = &served.resource.kind;
     if kind.is_empty() {
         let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(text));
@@ -87,10 +75,24 @@ fn check_custom_type(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
     }
-    if kind != wanted {
-        let error = FieldError::invalid("kind", kind, format!("must be {wanted}"));
-        let subject = Qualified { group: served.group(), name: kind };
-        return Err(Failure::invalid(subject, object::name(object), &[error]));
+    Ok(())
+}
+
+/// Whether a document says in the right form what it is; `Err` is what Go would say.
+fn check_type_meta(document: &Value) -> Result<(), String> {
+    let parse = "couldn't get version/kind; json parse error: json: cannot unmarshal";
+    if !document.is_object() && !document.is_null() {
+        let found = json_kind(document);
+        return Err(format!(
+            "{parse} {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+             string \"json:\\\"kind,omitempty\\\"\" }}"
+        ));
+    }
+    for key in ["apiVersion", "kind"] {
+        if let Some(wrong) = document.get(key).filter(|value| !value.is_string() && !value.is_null()) {
+            let found = json_kind(wrong);
+            return Err(format!("{parse} {found} into Go struct field .{key} of type string"));
+        }
     }
     Ok(())
 }
@@ -154,6 +156,7 @@ pub(super) fn delete_options(headers: &HeaderMap, text: &Bytes) -> Result<Option
         Encoding::Yaml => Document::yaml(text).map_err(plain_failure)?.value,
         Encoding::Protobuf => protobuf::to_json_as(text, "v1", "DeleteOptions")?,
     };
+    check_type_meta(&value).map_err(plain_failure)?;
     let said = |key: &str| value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     if let Some(kind) = said("kind").filter(|kind| *kind != "DeleteOptions") {
         return Err(plain_failure(not_registered(kind, said("apiVersion").unwrap_or("meta.k8s.io/v1"))));

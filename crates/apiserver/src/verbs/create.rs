@@ -12,7 +12,7 @@ use crate::object;
 use crate::ownership::{self, Writer};
 use crate::resource::{Part, Scope};
 use crate::schema;
-use crate::status::{Failure, FieldError};
+use crate::status::{Failure, FieldError, Qualified};
 use crate::store::{Change, Expect, StoreError};
 
 /// Letters and digits that make no words and are not mistaken for each other.
@@ -141,6 +141,7 @@ impl Api {
 
 fn check_new(served: &Served, lens: &Lens, stored: &Value) -> Result<(), Failure> {
     let resource = &served.resource;
+    check_kind(served, stored)?;
     let mut errors = names::check_metadata(stored, resource.scope, resource.hooks.valid_name);
     if resource.custom {
         let mut shown = stored.clone();
@@ -169,6 +170,17 @@ pub(super) fn check_open(served: &Served, verb: &str) -> Result<(), Failure> {
         ..crate::status::Details::default()
     }));
     Err(failure)
+}
+
+/// Built-ins were of the right kind when they were read.
+pub(super) fn check_kind(served: &Served, object: &Value) -> Result<(), Failure> {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let wanted = &served.resource.kind;
+    if kind == wanted {
+        return Ok(());
+    }
+    let error = FieldError::invalid("kind", kind, format!("must be {wanted}"));
+    Err(Failure::invalid(Qualified { group: served.group(), name: kind }, object::name(object), &[error]))
 }
 
 /// What the schema and its rules say against an object of a custom resource, in the version that the client speaks.

@@ -1,10 +1,13 @@
 //! What a client sent, read as an object of a resource: types of metadata, fields that nobody knows, defaults.
 
+use std::collections::HashSet;
+
+use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::builtins;
 use crate::catalogue::Served;
-use crate::request::body::Document;
+use crate::request::body::{Document, key_order};
 use crate::request::query::FieldValidation;
 use crate::status::{Failure, FieldError, Qualified};
 
@@ -15,17 +18,19 @@ pub struct Incoming {
     pub object: Value,
     /// The paths of keys that were there more than once.
     pub duplicates: Vec<String>,
+    /// The text that it was read from, where there was one.
+    pub text: Option<Bytes>,
 }
 
 impl From<Value> for Incoming {
     fn from(object: Value) -> Self {
-        Self { object, duplicates: Vec::new() }
+        Self { object, duplicates: Vec::new(), text: None }
     }
 }
 
 impl From<Document> for Incoming {
     fn from(document: Document) -> Self {
-        Self { object: document.value, duplicates: document.duplicates }
+        Self { object: document.value, duplicates: document.duplicates, text: document.text }
     }
 }
 
@@ -41,7 +46,7 @@ pub(super) struct Read {
 
 /// Reads an object of a resource as Kubernetes' decoder does.
 pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidation) -> Result<Read, Why> {
-    let Incoming { mut object, duplicates } = incoming;
+    let Incoming { mut object, duplicates, text } = incoming;
     let custom = served.resource.custom;
     let mut unknown = read_metadata(&mut object, custom)?;
     let version = served.version();
@@ -65,14 +70,37 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
         None => (served.resource.hooks.default)(&mut object),
     }
     object["apiVersion"] = served.api_version().into();
-    object["kind"] = served.resource.kind.as_str().into();
-    let remarks = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-    let remarks: Vec<String> = remarks.chain(unknown.iter().map(|path| format!("unknown field {path:?}"))).collect();
+    // Whoever sends a custom resource of another kind is told so later.
+    if !custom || object.get("kind").is_none() {
+        object["kind"] = served.resource.kind.as_str().into();
+    }
+    let remarks = remarks(&duplicates, &unknown, text.as_ref().filter(|_| !custom));
     match validation {
         FieldValidation::Strict if !remarks.is_empty() => Err(format!("strict decoding error: {}", remarks.join(", "))),
         FieldValidation::Ignore | FieldValidation::Strict => Ok(Read { object, warnings: Vec::new() }),
         FieldValidation::Warn => Ok(Read { object, warnings: remarks }),
     }
+}
+
+/// Remarks in Kubernetes' order: for custom resources what is there twice first, for built-ins as they stand in the text.
+fn remarks(duplicates: &[String], unknown: &[String], text: Option<&Bytes>) -> Vec<String> {
+    let twice = |path: &String| format!("duplicate field {path:?}");
+    let strange = |path: &String| format!("unknown field {path:?}");
+    let order = text.filter(|_| !duplicates.is_empty() && !unknown.is_empty()).and_then(|text| key_order(text).ok());
+    let Some(order) = order else {
+        return duplicates.iter().map(twice).chain(unknown.iter().map(strange)).collect();
+    };
+    let mut seen = HashSet::new();
+    let mut remarks = Vec::new();
+    for path in &order {
+        let again = !seen.insert(path);
+        if again && duplicates.contains(path) {
+            remarks.push(twice(path));
+        } else if !again && unknown.contains(path) {
+            remarks.push(strange(path));
+        }
+    }
+    remarks
 }
 
 /// The object in the body of a create or update makes no sense.
@@ -182,10 +210,14 @@ fn read_meta_field(
         ("[]v1.OwnerReference", Value::Array(list)) => {
             let mut owners = Vec::with_capacity(list.len());
             for (index, owner) in list.into_iter().enumerate() {
+                if !owner.is_object() {
+                    return Err(wrong(&owner, "v1.OwnerReference"));
+                }
                 owners.push(read_owner(owner, index, unknown).map_err(|(value, field, go_type)| {
-                    let kind = kind_of(&value);
+                    let (kind, prefix) = (kind_of(&value), if custom { "" } else { "metadata." });
                     format!(
-                        "json: cannot unmarshal {kind} into Go struct field OwnerReference.{field} of type {go_type}"
+                        "json: cannot unmarshal {kind} into Go struct field OwnerReference.{prefix}ownerReferences.{field} \
+                         of type {go_type}"
                     )
                 })?);
             }
@@ -193,6 +225,7 @@ fn read_meta_field(
         }
         // An empty list of managers has a meaning: forget them all.
         ("[]v1.ManagedFieldsEntry", Value::Array(list)) => Some(Value::Array(list)),
+        ("Time", value) => return Err(wrong(&value, "string")),
         (go_type, value) => return Err(wrong(&value, go_type)),
     })
 }

@@ -249,7 +249,7 @@ fn read_token(text: &str, prefix: &str) -> Result<(Option<Revision>, String), St
         };
         invalid(format!("illegal base64 data at input byte {at}"))
     })?;
-    let token = Document::json(&bytes).map_err(invalid)?.value;
+    let token = Document::json(&bytes.into()).map_err(invalid)?.value;
     let version = token.get("v").and_then(Value::as_str).unwrap_or_default();
     if version != TOKEN_VERSION {
         return Err(invalid(format!("server does not recognize this encoded version {version:?}")));

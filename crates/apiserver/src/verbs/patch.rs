@@ -45,7 +45,7 @@ impl Api {
             let before = self.before(served, namespace, name)?.ok_or_else(|| not_found(served, name))?;
             let (patched, duplicates) = patched(served, &before.shown, patch)?;
             check_type(served, name, &patched)?;
-            let incoming = Incoming { object: patched.clone(), duplicates };
+            let incoming = Incoming { object: patched.clone(), duplicates, text: None };
             let Read { mut object, warnings } =
                 read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&patched, &why))?;
             check_name(name, &object)?;
@@ -93,7 +93,7 @@ impl Api {
             leave_other_parts(served, part, &mut intended);
             let schema = &served.version().schema;
             let merged = ownership::apply(schema, live, &intended, writer, options.force)?;
-            let incoming = Incoming { object: merged.clone(), duplicates: intent.duplicates.clone() };
+            let incoming = Incoming { object: merged.clone(), duplicates: intent.duplicates.clone(), text: None };
             let Read { mut object, warnings } =
                 read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&merged, &why))?;
             let Some(before) = before else {

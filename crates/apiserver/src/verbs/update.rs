@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::create::{check_custom, settle_namespace};
+use super::create::{check_custom, check_kind, settle_namespace};
 use super::decode::{cannot_be_handled, read};
 use super::draft::Draft;
 use super::store_failure;
@@ -57,8 +57,8 @@ impl Api {
         let read =
             read(served, incoming.into(), options.field_validation).map_err(|why| cannot_be_handled(served, &why))?;
         let mut object = read.object;
-        check_name(name, &object)?;
         settle_namespace(served, namespace, &mut object)?;
+        check_name(name, &object)?;
         let given = read_version(&object)?;
         let key = served.resource.key(namespace, name);
         loop {
@@ -73,14 +73,6 @@ impl Api {
                 return Err(Failure::conflict(qualified(served), name, why));
             }
             let Some(before) = before else { return Err(not_found(served, name)) };
-            if given == 0 && !may_update_blindly(served, part) {
-                let error = FieldError::new(
-                    FieldFault::InvalidShown("0x0".to_owned()),
-                    "metadata.resourceVersion",
-                    "must be specified for an update",
-                );
-                return Err(Failure::invalid(qualified(served), name, &[error]));
-            }
             match self.overwrite(served, part, &before, object.clone(), options, Record::Update).await? {
                 Attempt::Done(object) => {
                     return Ok(Written { object, created: false, warnings: read.warnings });
@@ -129,6 +121,14 @@ impl Api {
         let name = object::name(&before.stored).to_owned();
         let lens = Lens::new(served);
         let given = read_version(&new)?;
+        if given == 0 && !may_update_blindly(served, part) {
+            let error = FieldError::new(
+                FieldFault::InvalidShown("0x0".to_owned()),
+                "metadata.resourceVersion",
+                "must be specified for an update",
+            );
+            return Err(Failure::invalid(qualified(served), &name, &[error]));
+        }
         if given != 0 && given != before.entry.revision {
             return Err(modified(served, &name));
         }
@@ -186,6 +186,7 @@ impl Api {
 
 fn check_changed(served: &Served, part: Part, lens: &Lens, before: &Before, new: &Value) -> Result<(), Failure> {
     let resource = &served.resource;
+    check_kind(served, new)?;
     // Names were checked when the object was made; Kubernetes only looks whether they fit into a path.
     let mut errors = names::check_metadata(new, resource.scope, |_| Ok(()));
     // Kubernetes looks at metadata in the general strategy and again in that of the resource, and says it twice.
