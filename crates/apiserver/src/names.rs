@@ -287,6 +287,16 @@ fn check_owners(object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Finalizers of the resources of the core group are standard or have a domain.
+pub fn check_core_finalizers(object: &Value) -> Vec<FieldError> {
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    let wrong = |finalizer: &str| {
+        !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion")
+    };
+    let all = object::finalizers(object).enumerate().filter(|(_, finalizer)| wrong(finalizer));
+    all.map(|(index, finalizer)| FieldError::invalid(format!("metadata.finalizers[{index}]"), finalizer, why)).collect()
+}
+
 fn check_finalizers(object: &Value) -> Vec<FieldError> {
     let path = "metadata.finalizers";
     let mut errors = Vec::new();

@@ -3,9 +3,6 @@
 //! A watcher holds a place in the store's history and nothing else: a reader that is slow keeps no events in memory, and
 //! one that is so slow that the history was cut off under it is told to begin anew.
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

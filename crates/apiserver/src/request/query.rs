@@ -127,7 +127,7 @@ impl Query {
             }
         }
         errors.extend(check_manager(&field_manager));
-        let dry_run: Vec<&str> = self.all("dryRun").filter(|value| !value.is_empty()).collect();
+        let dry_run: Vec<&str> = self.all("dryRun").collect();
         errors.extend(check_dry_run(&dry_run));
         let field_validation = match self.get("fieldValidation").unwrap_or_default() {
             "" | "Warn" => FieldValidation::Warn,

@@ -34,6 +34,9 @@ impl FieldSelector {
             let (label, equal, value) =
                 split_term(part).ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{part}'"))?;
             let value = unescape(value)?;
+            if label.is_empty() && value.is_empty() {
+                continue;
+            }
             terms.push(Term { field: known_field(served, label)?, equal, value });
         }
         Ok(Self(terms))
@@ -147,7 +150,7 @@ fn unescape(value: &str) -> Result<String, String> {
                 Some(other) => return Err(format!("invalid field selector: invalid escape sequence: \\{other}")),
                 None => return Err("invalid field selector: invalid escape sequence: \\".to_owned()),
             },
-            ',' | '=' => return Err(format!("invalid field selector: unescaped character in value: {c}")),
+            ',' | '=' => return Err(format!("invalid field selector: unescaped character in value: {}", u32::from(c))),
             other => plain.push(other),
         }
     }

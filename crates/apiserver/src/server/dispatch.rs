@@ -89,13 +89,13 @@ impl Asked {
         let (mut served, mut built_in_group) = (None, false);
         if let Some(target) = &target {
             served = catalogue.find(&target.group, &target.version, &target.plural);
-            built_in_group = target.group.is_empty()
-                || catalogue.served().any(|other| !other.resource.custom && other.group() == target.group)
-                || auth::REVIEWS.iter().any(|review| review.group == target.group);
+            built_in_group = is_built_in_group(catalogue, &target.group);
         }
         let named = target.as_ref().is_some_and(|target| target.name.is_some());
         let watching = query.switch("watch").unwrap_or_default() || target.as_ref().is_some_and(|target| target.watch);
+        let legacy = target.as_ref().is_some_and(|target| target.watch);
         let verb = match (&head.method, named) {
+            (&Method::GET | &Method::HEAD, true) if legacy => Verb::Watch,
             (&Method::GET | &Method::HEAD, true) => Verb::Get,
             (&Method::GET | &Method::HEAD, false) if watching => Verb::Watch,
             (&Method::GET | &Method::HEAD, false) => Verb::List,
@@ -150,7 +150,12 @@ impl Front {
             let media = accepted(head, false).unwrap_or_default().media;
             return answer::failed(&refusal, Form { media, ..plain });
         }
-        let Some(target) = &asked.target else { return answer::nowhere() };
+        let Some(target) = &asked.target else {
+            if self.is_below_a_built_in_group(&asked.path) {
+                return answer::failed(&Failure::no_such_path(), plain);
+            }
+            return answer::nowhere();
+        };
         let answered = match &asked.served {
             Some(served) => match check_route(served, target, asked.verb) {
                 Ok(()) => self.call(&asked, served, target, head, form, body).await,
@@ -174,7 +179,24 @@ impl Front {
                 _ => answer::failed(&method_not_allowed(), form),
             }),
             "/metrics" => Some(self.metrics.show()),
-            _ => super::documents(&self.api, &asked.path, head, form),
+            path => {
+                let response = super::documents(&self.api, path, head, form)?;
+                let reading = matches!(head.method, Method::GET | Method::HEAD);
+                if reading || !(path == "/api" || path == "/apis" || self.is_below_a_built_in_group(path)) {
+                    return Some(response);
+                }
+                Some(answer::failed(&method_not_allowed(), form))
+            }
+        }
+    }
+
+    /// Whether Kubernetes' own router, and not that of custom resources, looks after a path.
+    fn is_below_a_built_in_group(&self, path: &str) -> bool {
+        let mut parts = path.trim_matches('/').split('/');
+        match (parts.next(), parts.next()) {
+            (Some("api"), Some(_)) => true,
+            (Some("apis"), Some(group)) => is_built_in_group(&self.api.catalogue(), group),
+            _ => false,
         }
     }
 
@@ -187,7 +209,10 @@ impl Front {
         form: Form,
         body: Body,
     ) -> Result<Response<Body>, Failure> {
-        let include = IncludeObject::parse(asked.query.get("includeObject").unwrap_or_default())?;
+        let include = match form.view {
+            View::Table(_) => IncludeObject::parse(asked.query.get("includeObject").unwrap_or_default())?,
+            _ => IncludeObject::default(),
+        };
         let namespaced = served.resource.scope == Scope::Namespaced;
         let call = Call {
             served,
@@ -253,6 +278,9 @@ impl Front {
     async fn watch(&self, call: &Call<'_>, asked: &Asked) -> Result<Response<Body>, Failure> {
         let mut parameters = call.query.list()?;
         parameters.watch = true;
+        if !call.name.is_empty() {
+            parameters.field_selector = format!("metadata.name={}", call.name);
+        }
         let selector = Selector::parse(call.served, &parameters.label_selector, &parameters.field_selector)?;
         parameters.check()?;
         let options = WatchOptions::read(&parameters, selector)?;
@@ -321,7 +349,7 @@ impl Front {
             Verb::Update => {
                 let options = call.options("UpdateOptions", None)?;
                 let text = read::body(call.headers, body).await?;
-                let wanted = read::document(call.headers, &text, "Scale")?.value;
+                let wanted = read::scale(call.headers, &text)?;
                 self.api.update_scale(call.served, call.namespace, call.name, &wanted, &options).await?
             }
             _ => {
@@ -394,6 +422,12 @@ impl Call<'_> {
     }
 }
 
+fn is_built_in_group(catalogue: &Catalogue, group: &str) -> bool {
+    group.is_empty()
+        || catalogue.served().any(|served| !served.resource.custom && served.group() == group)
+        || auth::REVIEWS.iter().any(|review| review.group == group)
+}
+
 /// Who does not say who they are is known by their program's name.
 fn manager_of(headers: &HeaderMap) -> String {
     let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
@@ -429,7 +463,7 @@ fn refuse_accept(asked: &Asked, head: &Parts) -> Failure {
         failure.details = Some(Box::default());
         return failure;
     }
-    not_acceptable(asked.verb == Verb::Watch)
+    not_acceptable(asked.verb == Verb::Watch && accepted(head, false).is_some())
 }
 
 enum Refusal {
@@ -466,7 +500,9 @@ fn check_route(served: &Served, target: &Target, verb: Verb) -> Result<(), Refus
     }
     let allowed = match target.subresource.as_deref() {
         None if across => matches!(verb, Verb::List | Verb::Watch),
-        None if target.name.is_some() => matches!(verb, Verb::Get | Verb::Update | Verb::Patch | Verb::Delete),
+        None if target.name.is_some() => {
+            matches!(verb, Verb::Get | Verb::Watch | Verb::Update | Verb::Patch | Verb::Delete)
+        }
         None if served.resource.plural == "namespaces" => matches!(verb, Verb::List | Verb::Watch | Verb::Create),
         None => matches!(verb, Verb::List | Verb::Watch | Verb::Create | Verb::DeleteCollection),
         Some("status") if served.version().status => matches!(verb, Verb::Get | Verb::Update | Verb::Patch),

@@ -11,7 +11,7 @@ use crate::catalogue::Served;
 use crate::protobuf;
 use crate::request::body::{Document, Encoding, LIMIT, media_type, too_large, unknown_format};
 use crate::status::Failure;
-use crate::verbs::{Patch, plain_failure};
+use crate::verbs::{Patch, not_another_built_in, not_registered, plain_failure};
 
 /// How much of a body is shown when it makes no sense.
 const SHOWN: usize = 30;
@@ -43,6 +43,25 @@ pub(super) fn document(headers: &HeaderMap, text: &Bytes, kind: &str) -> Result<
             Ok(Document { value: protobuf::to_json_as(text, "", kind)?, duplicates: Vec::new(), text: None })
         }
     }
+}
+
+/// A scale that is put.
+pub(super) fn scale(headers: &HeaderMap, text: &Bytes) -> Result<Value, Failure> {
+    // Kubernetes trips over its own types here.
+    let trip =
+        || Failure::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:110\"");
+    let mut value = document(headers, text, "Scale").map_err(|failure| match failure.code {
+        StatusCode::BAD_REQUEST => trip(),
+        _ => failure,
+    })?;
+    for (key, wanted) in [("apiVersion", "autoscaling/v1"), ("kind", "Scale")] {
+        match value.value.get(key) {
+            None | Some(Value::Null) if value.value.is_object() => value.value[key] = wanted.into(),
+            Some(said) if said == wanted => {}
+            _ => return Err(trip()),
+        }
+    }
+    Ok(value.value)
 }
 
 /// An object of a resource: what is posted and put.
@@ -99,27 +118,13 @@ fn check_type_meta(document: &Value) -> Result<(), String> {
 
 /// Built-ins know what they are; only a contradiction is refused.
 fn check_built_in_type(served: &Served, api_version: &str, kind: &str) -> Result<(), Failure> {
-    let wanted = &served.resource.kind;
-    let expected = served.api_version();
-    let version_fits = api_version.is_empty() || api_version == expected;
-    if version_fits && (kind.is_empty() || kind == wanted) {
-        return Ok(());
-    }
-    let said_kind = if kind.is_empty() { wanted } else { kind };
-    let said_version = if api_version.is_empty() { &expected } else { api_version };
-    let short = said_version.rsplit('/').next().unwrap_or_default();
-    let known =
-        matches!(said_kind, "ConfigMap" | "Secret" | "Namespace" | "ServiceAccount" | "Event" | "Pod" | "Service");
-    let why = if version_fits && known {
-        format!("converting (v1.{said_kind}) to (core.{wanted}): unknown conversion")
-    } else {
-        not_registered(said_kind, said_version)
-    };
-    Err(Failure::bad_request(format!("{said_kind} in version {short:?} cannot be handled as a {wanted}: {why}")))
-}
-
-fn not_registered(kind: &str, version: &str) -> String {
-    format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:110\"")
+    not_another_built_in(served, api_version, kind).map_err(|why| {
+        let wanted = &served.resource.kind;
+        let said_kind = if kind.is_empty() { wanted } else { kind };
+        let short = api_version.rsplit('/').next().filter(|version| !version.is_empty());
+        let short = short.unwrap_or(&served.version().name);
+        Failure::bad_request(format!("{said_kind} in version {short:?} cannot be handled as a {wanted}: {why}"))
+    })
 }
 
 fn unrecognized(kind: &str, text: &Bytes, why: &str) -> Failure {
@@ -195,10 +200,8 @@ pub(super) fn patch(headers: &HeaderMap, text: &Bytes) -> Result<Patch, Failure>
     Ok(match media_type(content_type(headers)) {
         JSON_PATCH => Patch::Json(json()?),
         MERGE_PATCH => Patch::Merge(json()?),
-        STRATEGIC_PATCH => Patch::Strategic(json()?),
-        _ => Patch::Apply(Document::yaml(text).map_err(|why| {
-            Failure::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
-        })?),
+        STRATEGIC_PATCH => Patch::Strategic(Document::json(text).map_err(Failure::bad_request)?),
+        _ => Patch::Apply(text.clone()),
     })
 }
 

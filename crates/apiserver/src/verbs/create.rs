@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::decode::{cannot_be_handled, read};
 use super::draft::Draft;
+use super::update::is_core;
 use super::{Api, Incoming, Lens, WriteOptions, Written, plain_failure, qualified, qualified_kind, store_failure};
 use crate::catalogue::Served;
 use crate::names;
@@ -52,7 +53,9 @@ impl Api {
         };
         ownership::record_update(&served.version().schema, None, &mut object, writer);
         let object = self.insert(served, object, options).await?;
-        Ok(Written { object, created: true, warnings: read.warnings })
+        let mut warnings = read.warnings;
+        warnings.extend(remarks(served, &object, None));
+        Ok(Written { object, created: true, warnings })
     }
 
     /// The way from a decoded object, whose owners are known, into the store.
@@ -91,7 +94,7 @@ impl Api {
             let key = resource.key(object::namespace(&object), &name);
             let revision = if options.dry_run {
                 match self.store().get(&key).map_err(store_failure)? {
-                    Some(_) => Err(StoreError::Mismatch(None)),
+                    Some(found) => Err(StoreError::Mismatch(Some(found))),
                     None => Ok(None),
                 }
             } else {
@@ -106,7 +109,14 @@ impl Api {
                     break;
                 }
                 Err(StoreError::Mismatch(_)) if generated && attempt < NAMES => {}
-                Err(StoreError::Mismatch(_)) => return Err(Failure::already_exists(qualified(served), &name)),
+                Err(StoreError::Mismatch(found)) => {
+                    let mut failure = Failure::already_exists(qualified(served), &name);
+                    let found = found.map(|found| lens.stored_value(found.revision, &found.value)).transpose()?;
+                    if found.is_some_and(|found| object::is_deleting(&found)) {
+                        failure.message.insert_str(0, "object is being deleted: ");
+                    }
+                    return Err(failure);
+                }
                 Err(error) => return Err(store_failure(error)),
             }
         }
@@ -143,6 +153,9 @@ fn check_new(served: &Served, lens: &Lens, stored: &Value) -> Result<(), Failure
     let resource = &served.resource;
     check_kind(served, stored)?;
     let mut errors = names::check_metadata(stored, resource.scope, resource.hooks.valid_name);
+    if is_core(served) {
+        errors.extend(names::check_core_finalizers(stored));
+    }
     if resource.custom {
         let mut shown = stored.clone();
         lens.load(&mut shown);
@@ -170,6 +183,24 @@ pub(super) fn check_open(served: &Served, verb: &str) -> Result<(), Failure> {
         ..crate::status::Details::default()
     }));
     Err(failure)
+}
+
+/// What there is to say about an object that was written.
+pub(super) fn remarks(served: &Served, new: &Value, old: Option<&Value>) -> Vec<String> {
+    if !served.resource.custom {
+        return (served.resource.hooks.warnings)(new);
+    }
+    let had = |finalizer: &str| old.is_some_and(|old| object::finalizers(old).any(|known| known == finalizer));
+    object::finalizers(new)
+        .filter(|finalizer| !finalizer.contains('/') && !matches!(*finalizer, "orphan" | "foregroundDeletion"))
+        .filter(|finalizer| !had(finalizer))
+        .map(|finalizer| {
+            format!(
+                "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to avoid accidental \
+                 conflicts with other finalizer writers"
+            )
+        })
+        .collect()
 }
 
 /// Built-ins were of the right kind when they were read.

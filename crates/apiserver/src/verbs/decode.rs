@@ -9,6 +9,7 @@ use crate::builtins;
 use crate::catalogue::Served;
 use crate::request::body::{Document, key_order};
 use crate::request::query::FieldValidation;
+use crate::resource::Resource;
 use crate::status::{Failure, FieldError, Qualified};
 
 /// An object from outside.
@@ -20,17 +21,19 @@ pub struct Incoming {
     pub duplicates: Vec<String>,
     /// The text that it was read from, where there was one.
     pub text: Option<Bytes>,
+    /// What else there is to remark about fields.
+    pub remarks: Vec<String>,
 }
 
 impl From<Value> for Incoming {
     fn from(object: Value) -> Self {
-        Self { object, duplicates: Vec::new(), text: None }
+        Self { object, duplicates: Vec::new(), text: None, remarks: Vec::new() }
     }
 }
 
 impl From<Document> for Incoming {
     fn from(document: Document) -> Self {
-        Self { object: document.value, duplicates: document.duplicates, text: document.text }
+        Self { object: document.value, duplicates: document.duplicates, text: document.text, remarks: Vec::new() }
     }
 }
 
@@ -46,9 +49,9 @@ pub(super) struct Read {
 
 /// Reads an object of a resource as Kubernetes' decoder does.
 pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidation) -> Result<Read, Why> {
-    let Incoming { mut object, duplicates, text } = incoming;
+    let Incoming { mut object, duplicates, text, remarks: mut noted } = incoming;
     let custom = served.resource.custom;
-    let mut unknown = read_metadata(&mut object, custom)?;
+    let mut unknown = read_metadata(&mut object, &served.resource)?;
     let version = served.version();
     let mut pruned = if custom {
         version.schema.coerce(&mut object)?
@@ -74,7 +77,8 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
     if !custom || object.get("kind").is_none() {
         object["kind"] = served.resource.kind.as_str().into();
     }
-    let remarks = remarks(&duplicates, &unknown, text.as_ref().filter(|_| !custom));
+    noted.append(&mut remarks(&duplicates, &unknown, text.as_ref().filter(|_| !custom)));
+    let remarks = noted;
     match validation {
         FieldValidation::Strict if !remarks.is_empty() => Err(format!("strict decoding error: {}", remarks.join(", "))),
         FieldValidation::Ignore | FieldValidation::Strict => Ok(Read { object, warnings: Vec::new() }),
@@ -135,7 +139,8 @@ const METADATA: &[(&str, &str)] = &[
 ];
 
 /// Brings `metadata` into the form that Go's types give it. Returns the paths of unknown fields, which are dropped.
-fn read_metadata(object: &mut Value, custom: bool) -> Result<Vec<String>, Why> {
+fn read_metadata(object: &mut Value, resource: &Resource) -> Result<Vec<String>, Why> {
+    let custom = resource.custom;
     let Some(fields) = object.as_object_mut() else {
         return Err("json: cannot unmarshal into Go value".to_owned());
     };
@@ -149,8 +154,10 @@ fn read_metadata(object: &mut Value, custom: bool) -> Result<Vec<String>, Why> {
             return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", kind_of(other)));
         }
         other => {
-            let kind = kind_of(other);
-            return Err(format!("json: cannot unmarshal {kind} into Go struct field .metadata of type v1.ObjectMeta"));
+            let (found, kind) = (kind_of(other), &resource.kind);
+            return Err(format!(
+                "json: cannot unmarshal {found} into Go struct field {kind}.metadata of type v1.ObjectMeta"
+            ));
         }
     };
     let mut unknown = Vec::new();
@@ -269,7 +276,7 @@ fn read_time(text: &str) -> Result<String, Why> {
 }
 
 /// What Go's decoder calls a value.
-fn kind_of(value: &Value) -> &'static str {
+pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -278,4 +285,39 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
+}
+
+/// Kinds that a client may mix up with each other, and where they are.
+const BUILT_INS: &[(&str, &str)] = &[
+    ("v1", "ConfigMap"),
+    ("v1", "Event"),
+    ("v1", "Namespace"),
+    ("v1", "Pod"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("coordination.k8s.io/v1", "Lease"),
+    ("events.k8s.io/v1", "Event"),
+];
+
+/// Built-ins know what they are; only a contradiction is refused, in Go's words.
+pub(crate) fn not_another_built_in(served: &Served, api_version: &str, kind: &str) -> Result<(), String> {
+    let wanted = served.resource.kind.as_str();
+    let expected = served.api_version();
+    let kind = if kind.is_empty() { wanted } else { kind };
+    let api_version = if api_version.is_empty() { &expected } else { api_version };
+    if kind == wanted && api_version == expected {
+        return Ok(());
+    }
+    if BUILT_INS.contains(&(api_version, kind)) {
+        let group = served.resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        return Err(format!("converting (v1.{kind}) to ({group}.{wanted}): unknown conversion"));
+    }
+    Err(not_registered(kind, api_version))
+}
+
+/// What Go says about a kind that it does not know.
+pub(crate) fn not_registered(kind: &str, version: &str) -> String {
+    format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:110\"")
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::decode::kind_of;
 use super::draft::Draft;
-use super::{Api, Lens, Paging, not_found, qualified, qualified_kind, store_failure};
+use super::{Api, Lens, Paging, not_found, plain_failure, qualified_kind, store_failure};
 use crate::catalogue::Served;
 use crate::object;
 use crate::request::query::{Query, check_dry_run, invalid_options};
@@ -74,6 +75,7 @@ impl DeleteOptions {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let (propagation, orphan, dry_run, uid, resource_version);
         if let Some(body) = body {
+            check_types(body).map_err(plain_failure)?;
             propagation = body.get("propagationPolicy").and_then(text);
             orphan = body.get("orphanDependents").and_then(Value::as_bool);
             let values = body.get("dryRun").and_then(Value::as_array);
@@ -86,7 +88,7 @@ impl DeleteOptions {
             query.number("gracePeriodSeconds")?;
             propagation = query.get("propagationPolicy").filter(|value| !value.is_empty()).map(str::to_owned);
             orphan = query.switch("orphanDependents");
-            dry_run = query.all("dryRun").filter(|value| !value.is_empty()).map(str::to_owned).collect();
+            dry_run = query.all("dryRun").map(str::to_owned).collect();
             (uid, resource_version) = (None, None);
         }
         if let (Some(policy), Some(_)) = (&propagation, orphan) {
@@ -188,6 +190,37 @@ impl Api {
     }
 }
 
+/// Whether the options are of the types that Go gives them; `Err` is what it would say.
+fn check_types(body: &Value) -> Result<(), String> {
+    let wrong = |value: &Value, owner: &str, key: &str, go_type: &str| {
+        let kind = kind_of(value);
+        format!("json: cannot unmarshal {kind} into Go struct field {owner}.{key} of type {go_type}")
+    };
+    let is_text: fn(&Value) -> bool = Value::is_string;
+    for (key, go_type, fits) in [
+        ("gracePeriodSeconds", "int64", Value::is_i64 as fn(&Value) -> bool),
+        ("preconditions", "v1.Preconditions", Value::is_object),
+        ("orphanDependents", "bool", Value::is_boolean),
+        ("propagationPolicy", "v1.DeletionPropagation", is_text),
+        ("dryRun", "[]string", Value::is_array),
+    ] {
+        if let Some(value) = body.get(key).filter(|value| !value.is_null() && !fits(value)) {
+            return Err(wrong(value, "DeleteOptions", key, go_type));
+        }
+    }
+    for (key, go_type) in [("uid", "types.UID"), ("resourceVersion", "string")] {
+        let value = body.get("preconditions").and_then(|preconditions| preconditions.get(key));
+        if let Some(value) = value.filter(|value| !value.is_null() && !value.is_string()) {
+            return Err(wrong(value, "Preconditions", &format!("preconditions.{key}"), go_type));
+        }
+    }
+    let modes = body.get("dryRun").and_then(Value::as_array);
+    match modes.into_iter().flatten().find(|mode| !mode.is_string()) {
+        Some(value) => Err(wrong(value, "DeleteOptions", "dryRun", "string")),
+        None => Ok(()),
+    }
+}
+
 fn check_preconditions(served: &Served, name: &str, found: &Value, options: &DeleteOptions) -> Result<(), Failure> {
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object::uid(found)) {
         let why = format!(
@@ -195,7 +228,7 @@ fn check_preconditions(served: &Served, name: &str, found: &Value, options: &Del
              deleted and then recreated",
             object::uid(found)
         );
-        return Err(Failure::conflict(precondition_subject(served), name, why));
+        return Err(Failure::conflict(qualified_kind(served), name, why));
     }
     let version = object::resource_version(found);
     if let Some(asked) = options.resource_version.as_deref().filter(|asked| *asked != version) {
@@ -203,13 +236,9 @@ fn check_preconditions(served: &Served, name: &str, found: &Value, options: &Del
             "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
              ({version}). The object might have been modified"
         );
-        return Err(Failure::conflict(precondition_subject(served), name, why));
+        return Err(Failure::conflict(qualified_kind(served), name, why));
     }
     Ok(())
-}
-
-fn precondition_subject(served: &Served) -> crate::status::Qualified<'_> {
-    if served.resource.custom { qualified_kind(served) } else { qualified(served) }
 }
 
 /// Propagation is asked for by finalizers that the garbage collector honours.

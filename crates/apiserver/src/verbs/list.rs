@@ -7,6 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::decode::kind_of;
 use super::{Api, Lens, plain_failure, store_failure, too_large_version};
 use crate::catalogue::Served;
 use crate::request::body::Document;
@@ -250,9 +251,13 @@ fn read_token(text: &str, prefix: &str) -> Result<(Option<Revision>, String), St
         invalid(format!("illegal base64 data at input byte {at}"))
     })?;
     let token = Document::json(&bytes.into()).map_err(invalid)?.value;
+    if !token.is_object() {
+        let kind = kind_of(&token);
+        return Err(invalid(format!("json: cannot unmarshal {kind} into Go value of type storage.continueToken")));
+    }
     let version = token.get("v").and_then(Value::as_str).unwrap_or_default();
     if version != TOKEN_VERSION {
-        return Err(invalid(format!("server does not recognize this encoded version {version:?}")));
+        return Err(invalid(format!("server does not recognize this encoded version {version}")));
     }
     let revision = token.get("rv").and_then(Value::as_i64).unwrap_or_default();
     if revision == 0 {
@@ -262,9 +267,11 @@ fn read_token(text: &str, prefix: &str) -> Result<(Option<Revision>, String), St
     if start.is_empty() {
         return Err(invalid(format!("encoded start key empty (version {TOKEN_VERSION})")));
     }
-    let Some(start) = start.strip_prefix('/').filter(|start| !start.split('/').any(|part| part == "..")) else {
+    let relative = start.strip_prefix('/').unwrap_or(start);
+    if relative.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err(invalid(start.to_owned()));
-    };
+    }
+    let start = relative;
     let after = start.strip_suffix('\0').unwrap_or(start);
     Ok((u64::try_from(revision).ok(), format!("{prefix}{after}")))
 }

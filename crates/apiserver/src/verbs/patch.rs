@@ -1,9 +1,10 @@
 //! Changes that say what is different.
 
+use bytes::Bytes;
 use serde_json::Value;
 
-use super::create::{check_open, settle_namespace};
-use super::decode::{Read, cannot_be_patched, read};
+use super::create::{check_open, drop_status, remarks, settle_namespace};
+use super::decode::{Read, cannot_be_patched, kind_of, not_another_built_in, read};
 use super::update::{Attempt, Record, check_name, keep_other_parts, part_name};
 use super::{Api, Incoming, WriteOptions, Written, modified, not_found, qualified};
 use crate::catalogue::Served;
@@ -23,8 +24,8 @@ pub enum Patch {
     Merge(Document),
     /// `application/strategic-merge-patch+json`.
     Strategic(Document),
-    /// `application/apply-patch+yaml`.
-    Apply(Document),
+    /// `application/apply-patch+yaml`: YAML or JSON.
+    Apply(Bytes),
 }
 
 impl Api {
@@ -43,17 +44,25 @@ impl Api {
         }
         loop {
             let before = self.before(served, namespace, name)?.ok_or_else(|| not_found(served, name))?;
-            let (patched, duplicates) = patched(served, &before.shown, patch)?;
-            check_type(served, name, &patched)?;
-            let incoming = Incoming { object: patched.clone(), duplicates, text: None };
-            let Read { mut object, warnings } =
+            let mut incoming = patched(served, &before.shown, patch)?;
+            let patched = incoming.object.clone();
+            check_type_meta(served, &patched).map_err(|why| cannot_be_patched(&patched, &why))?;
+            match part {
+                Part::Main if served.resource.custom => check_type(served, name, &patched)?,
+                // What is not looked at cannot be wrong.
+                _ => set_type(served, &mut incoming.object),
+            }
+            let Read { mut object, mut warnings } =
                 read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&patched, &why))?;
             check_name(name, &object)?;
             settle_namespace(served, namespace, &mut object)?;
             // Without a version of its own the patch is about whatever is there.
             let pinned = object::resource_version(&patched) != object::resource_version(&before.shown);
             match self.overwrite(served, part, &before, object, options, Record::Update).await? {
-                Attempt::Done(object) => return Ok(Written { object, created: false, warnings }),
+                Attempt::Done(object) => {
+                    warnings.extend(remarks(served, &object, Some(&before.shown)));
+                    return Ok(Written { object, created: false, warnings });
+                }
                 Attempt::Raced if pinned => return Err(modified(served, name)),
                 Attempt::Raced => {}
             }
@@ -66,10 +75,9 @@ impl Api {
         namespace: &str,
         name: &str,
         part: Part,
-        intent: &Document,
+        text: &Bytes,
         options: &WriteOptions,
     ) -> Result<Written, Failure> {
-        check_apply_type(served, &intent.value)?;
         let api_version = served.api_version();
         loop {
             let before = self.before(served, namespace, name)?;
@@ -79,6 +87,7 @@ impl Api {
             if before.is_none() {
                 check_open(served, "create")?;
             }
+            let intent = read_intent(served, text)?;
             let live = before.as_ref().map(|before| &before.shown);
             let writer = Writer {
                 manager: &options.manager,
@@ -89,12 +98,11 @@ impl Api {
                 custom: served.resource.custom,
                 now: self.now(),
             };
-            let mut intended = intent.value.clone();
-            leave_other_parts(served, part, &mut intended);
             let schema = &served.version().schema;
-            let merged = ownership::apply(schema, live, &intended, writer, options.force)?;
-            let incoming = Incoming { object: merged.clone(), duplicates: intent.duplicates.clone(), text: None };
-            let Read { mut object, warnings } =
+            let merged = ownership::apply(schema, live, &intent.value, writer, options.force)?;
+            let duplicates = intent.duplicates.clone();
+            let incoming = Incoming { duplicates, ..Incoming::from(merged.clone()) };
+            let Read { mut object, mut warnings } =
                 read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&merged, &why))?;
             let Some(before) = before else {
                 let uid = object::uid(&object);
@@ -107,14 +115,22 @@ impl Api {
                 check_name(name, &object)?;
                 settle_namespace(served, namespace, &mut object)?;
                 self.check_namespace(served, namespace, name)?;
+                object::meta_mut(&mut object).remove("resourceVersion");
+                if served.version().status {
+                    drop_status(&mut object);
+                }
                 let object = self.insert(served, object, options).await?;
+                warnings.extend(remarks(served, &object, None));
                 return Ok(Written { object, created: true, warnings });
             };
             check_name(name, &object)?;
             settle_namespace(served, namespace, &mut object)?;
             keep_other_parts(served, part, &before.shown, &mut object);
             match self.overwrite(served, part, &before, object, options, Record::Done).await? {
-                Attempt::Done(object) => return Ok(Written { object, created: false, warnings }),
+                Attempt::Done(object) => {
+                    warnings.extend(remarks(served, &object, Some(&before.shown)));
+                    return Ok(Written { object, created: false, warnings });
+                }
                 Attempt::Raced if !object::resource_version(&intent.value).is_empty() => {
                     return Err(modified(served, name));
                 }
@@ -124,17 +140,60 @@ impl Api {
     }
 }
 
-/// What the object becomes, and which keys the patch has twice.
-fn patched(served: &Served, object: &Value, patch: &Patch) -> Result<(Value, Vec<String>), Failure> {
-    Ok(match patch {
-        Patch::Json(document) => (patch::json(object, &document.value)?, Vec::new()),
-        Patch::Merge(document) | Patch::Apply(document) => {
-            (patch::merge(object, &document.value)?, document.duplicates.clone())
+/// What the object becomes, and what there is to remark about the patch.
+fn patched(served: &Served, object: &Value, patch: &Patch) -> Result<Incoming, Failure> {
+    let (object, document) = match patch {
+        Patch::Json(document) => {
+            let patched = patch::json(object, &document.value)?;
+            let remarks = patch::unknown_fields(&document.value);
+            return Ok(Incoming { remarks, ..Incoming::from(patched) });
         }
-        Patch::Strategic(document) => {
-            (patch::strategic(&served.version().schema, object, &document.value)?, document.duplicates.clone())
+        Patch::Merge(document) => (patch::merge(object, &document.value)?, document),
+        Patch::Strategic(document) => (patch::strategic(&served.version().schema, object, &document.value)?, document),
+        Patch::Apply(_) => return Err(Failure::internal("an apply is not made of an object")),
+    };
+    Ok(Incoming { duplicates: document.duplicates.clone(), ..Incoming::from(object) })
+}
+
+/// What somebody wants to own.
+fn read_intent(served: &Served, text: &Bytes) -> Result<Document, Failure> {
+    let decoding = |why: String| Failure::bad_request(format!("error decoding YAML: {why}"));
+    let intent = Document::yaml(text).map_err(|why| decoding(format!("error converting YAML to JSON: {why}")))?;
+    if !intent.value.is_object() && !intent.value.is_null() {
+        let kind = kind_of(&intent.value);
+        return Err(decoding(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
+             map[string]interface {{}}"
+        )));
+    }
+    check_apply_type(served, &intent.value)?;
+    Ok(intent)
+}
+
+fn set_type(served: &Served, object: &mut Value) {
+    object["apiVersion"] = served.api_version().into();
+    object["kind"] = served.resource.kind.as_str().into();
+}
+
+/// Whether a patched object still says what it is.
+fn check_type_meta(served: &Served, patched: &Value) -> Result<(), String> {
+    for key in ["apiVersion", "kind"] {
+        if let Some(wrong) = patched.get(key).filter(|value| !value.is_string() && !value.is_null()) {
+            return Err(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{key} of \
+                 type string",
+                kind_of(wrong)
+            ));
         }
-    })
+    }
+    let text = |key: &str| patched.get(key).and_then(Value::as_str).unwrap_or_default();
+    if !served.resource.custom {
+        return not_another_built_in(served, text("apiVersion"), text("kind"));
+    }
+    if text("kind").is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{patched}'"));
+    }
+    Ok(())
 }
 
 /// Patches cannot make an object something else.
@@ -160,16 +219,4 @@ fn check_apply_type(served: &Served, intent: &Value) -> Result<(), Failure> {
     }
     let api_version = if text("apiVersion").is_empty() { "/" } else { text("apiVersion") };
     Err(Failure::bad_request(format!("invalid object type: {api_version}, Kind={}", text("kind"))))
-}
-
-/// An apply on one part has no opinion about the others.
-fn leave_other_parts(served: &Served, part: Part, intent: &mut Value) {
-    let Some(fields) = intent.as_object_mut() else { return };
-    match part {
-        Part::Main if served.version().status => {
-            fields.remove("status");
-        }
-        Part::Status => fields.retain(|key, _| matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status")),
-        Part::Main | Part::Finalize => {}
-    }
 }

@@ -3,11 +3,12 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::update::{Attempt, Before};
+use super::update::{Attempt, Before, check_name};
 use super::{Api, Patch, WriteOptions, modified, not_found, qualified_kind};
 use crate::catalogue::Served;
 use crate::object;
 use crate::patch;
+use crate::request::body::Document;
 use crate::resource::{Part, Scale};
 use crate::status::{Failure, FieldError};
 
@@ -27,11 +28,7 @@ impl Api {
         wanted: &Value,
         options: &WriteOptions,
     ) -> Result<Value, Failure> {
-        if wanted.get("kind") != Some(&"Scale".into()) || wanted.get("apiVersion") != Some(&"autoscaling/v1".into()) {
-            return Err(Failure::bad_request(
-                "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:110\"",
-            ));
-        }
+        check_name(name, wanted)?;
         self.change_scale(served, namespace, name, options, |_| Ok(wanted.clone())).await
     }
 
@@ -46,7 +43,13 @@ impl Api {
     ) -> Result<Value, Failure> {
         self.change_scale(served, namespace, name, options, |scale| match patch {
             Patch::Json(patch) => patch::json(scale, &patch.value),
-            Patch::Merge(patch) | Patch::Strategic(patch) | Patch::Apply(patch) => patch::merge(scale, &patch.value),
+            Patch::Merge(patch) | Patch::Strategic(patch) => patch::merge(scale, &patch.value),
+            Patch::Apply(text) => {
+                let intent = Document::yaml(text).map_err(|why| {
+                    Failure::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
+                })?;
+                patch::merge(scale, &intent.value)
+            }
         })
         .await
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::create::{check_custom, check_kind, settle_namespace};
+use super::create::{check_custom, check_kind, remarks, settle_namespace};
 use super::decode::{cannot_be_handled, read};
 use super::draft::Draft;
 use super::store_failure;
@@ -60,7 +60,8 @@ impl Api {
         settle_namespace(served, namespace, &mut object)?;
         check_name(name, &object)?;
         let given = read_version(&object)?;
-        let key = served.resource.key(namespace, name);
+        // As etcd's keys are in Kubernetes.
+        let key = served.resource.key(namespace, name).replacen("/registry/core/", "/registry/", 1);
         loop {
             let before = self.before(served, namespace, name)?;
             let uid = object::uid(&object);
@@ -75,7 +76,9 @@ impl Api {
             let Some(before) = before else { return Err(not_found(served, name)) };
             match self.overwrite(served, part, &before, object.clone(), options, Record::Update).await? {
                 Attempt::Done(object) => {
-                    return Ok(Written { object, created: false, warnings: read.warnings });
+                    let mut warnings = read.warnings;
+                    warnings.extend(remarks(served, &object, Some(&before.shown)));
+                    return Ok(Written { object, created: false, warnings });
                 }
                 Attempt::Raced if given != 0 => return Err(modified(served, name)),
                 Attempt::Raced => {}
@@ -190,6 +193,10 @@ fn check_changed(served: &Served, part: Part, lens: &Lens, before: &Before, new:
     // Names were checked when the object was made; Kubernetes only looks whether they fit into a path.
     let mut errors = names::check_metadata(new, resource.scope, |_| Ok(()));
     // Kubernetes looks at metadata in the general strategy and again in that of the resource, and says it twice.
+    if is_core(served) {
+        errors.extend(names::check_core_finalizers(new));
+        errors.extend(errors.clone());
+    }
     errors.extend(names::check_metadata_update(new, &before.stored));
     errors.extend(names::check_metadata_update(new, &before.stored));
     if resource.custom {
@@ -207,7 +214,12 @@ fn check_changed(served: &Served, part: Part, lens: &Lens, before: &Before, new:
 
 /// Some resources may be updated without saying which version was read.
 fn may_update_blindly(served: &Served, part: Part) -> bool {
-    part == Part::Finalize || (!served.resource.custom && served.resource.group.is_empty())
+    part == Part::Finalize || is_core(served)
+}
+
+/// Whether a resource is of Kubernetes' oldest group, which has some rules of its own.
+pub(super) fn is_core(served: &Served) -> bool {
+    !served.resource.custom && served.resource.group.is_empty()
 }
 
 pub(super) fn part_name(part: Part) -> &'static str {

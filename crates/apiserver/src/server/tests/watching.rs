@@ -157,8 +157,8 @@ async fn views_of_events() {
     world.get_as(&path, "text/html").await.refused(
         406,
         "NotAcceptable",
-        "only the following media types are accepted: application/json;stream=watch, \
-         application/vnd.kubernetes.protobuf;stream=watch",
+        "only the following media types are accepted: application/json, application/yaml, \
+         application/vnd.kubernetes.protobuf",
     );
 }
 
