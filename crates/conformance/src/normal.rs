@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::compare::Step;
 
@@ -101,6 +101,8 @@ impl Names {
                         ["operation", "manager", "subresource", "apiVersion"].map(|key| entry[key].to_string())
                     });
                 }
+                sort_causes(members);
+                hide_prose(members);
                 if let Some(Value::Array(cells)) = members.get_mut("cells") {
                     for cell in cells {
                         if cell.as_str().is_some_and(|text| AGE.is_match(text)) {
@@ -136,6 +138,7 @@ impl Names {
         });
         let text = OBJECT_IN_MESSAGE.replace_all(&text, "Invalid value: <the object as JSON>:");
         let text = CURRENT_REVISION.replace_all(&text, "${1}<revision>");
+        let text = without_go_values(&text);
         let text = POINTER.replace_all(&text, "(0x<pointer>)");
         let text = FINGERPRINT.replace_all(&text, "X509SHA256=<fingerprint>");
         let text = LOOPBACK.replace_all(&text, "<server>");
@@ -172,6 +175,75 @@ impl Names {
     }
 }
 
+/// Go walks maps in any order, so mistakes come in any order: in the causes, and in the sentence made of them.
+fn sort_causes(members: &mut Map<String, Value>) {
+    let Some(Value::Array(causes)) = members.get_mut("details").and_then(|details| details.get_mut("causes")) else {
+        return;
+    };
+    if causes.len() < 2 {
+        return;
+    }
+    causes.sort_by_key(|cause| [&cause["field"], &cause["message"]].map(Value::to_string));
+    let sentence = |cause: &Value| {
+        [&cause["field"], &cause["message"]].map(|one| one.as_str().unwrap_or_default().to_owned()).join(": ")
+    };
+    let sentences: Vec<_> = causes.iter().map(sentence).collect();
+    let Some(Value::String(message)) = members.get_mut("message") else { return };
+    if let Some((subject, _)) = message.split_once(" is invalid: [") {
+        *message = format!("{subject} is invalid: [{}]", sentences.join(", "));
+    } else if message.contains('\n') {
+        let mut lines: Vec<_> = message.lines().collect();
+        lines.sort_unstable();
+        *message = lines.join("\n");
+    }
+}
+
+/// What Kubernetes says about the columns of its own kinds is its prose; ours is our own.
+fn hide_prose(members: &mut Map<String, Value>) {
+    let Some(Value::Array(columns)) = members.get_mut("columnDefinitions") else { return };
+    for column in columns {
+        let ours = column["name"].as_str().is_some_and(|name| SAMPLE_COLUMNS.contains(&name));
+        if !ours && column["description"].as_str().is_some_and(|text| !text.is_empty()) {
+            column["description"] = "<prose>".into();
+        }
+    }
+}
+
+/// Columns that the suite's own definitions describe.
+const SAMPLE_COLUMNS: [&str; 3] = ["Color", "Size", "Tags"];
+
+/// Replaces values that are printed in Go's own syntax: `[]v1.OwnerReference{…}`, `map[string]interface {}{…}`.
+fn without_go_values(text: &str) -> String {
+    let mut rest = text;
+    let mut replaced = String::new();
+    while let Some(found) = GO_VALUE.find(rest) {
+        let (before, value) = rest.split_at(found.end());
+        replaced.push_str(&before[..found.start()]);
+        replaced.push_str("Invalid value: <a value in Go's syntax>");
+        rest = &value[closing_brace(value)..];
+    }
+    replaced + rest
+}
+
+/// Where the value ends whose opening brace was just read.
+fn closing_brace(text: &str) -> usize {
+    let (mut depth, mut quoted, mut escaped) = (1, false, false);
+    for (place, letter) in text.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            '{' if !quoted => depth += 1,
+            '}' if !quoted => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return place + 1;
+        }
+    }
+    text.len()
+}
+
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a pattern of our own")
 }
@@ -189,6 +261,10 @@ static REVISION_IN_MESSAGE: LazyLock<Regex> = LazyLock::new(|| regex(r"(Resource
 static OBJECT_IN_MESSAGE: LazyLock<Regex> = LazyLock::new(|| regex(r#"Invalid value: "\{\\?".*\}":"#));
 
 static CURRENT_REVISION: LazyLock<Regex> = LazyLock::new(|| regex(r"(current: |too old resource version: \d+ \()\d+"));
+
+static GO_VALUE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"Invalid value: (?:\[\])?(?:map\[string\]interface \{\}|interface \{\}|[a-z0-9]+\.[A-Z][A-Za-z]*)\{")
+});
 
 /// Go prints where a value lies in memory.
 static POINTER: LazyLock<Regex> = LazyLock::new(|| regex(r"\(0x[0-9a-f]{6,}\)"));
@@ -239,6 +315,20 @@ mod tests {
     fn times_of_now_are_hidden_and_those_of_cases_are_not() {
         let answers = [json!(["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456Z", "2001-01-02T03:04:05Z"])];
         assert_eq!(normal(&answers)[0], json!(["<time>", "<time with 6 digits>", "2001-01-02T03:04:05Z"]));
+    }
+
+    #[test]
+    fn mistakes_are_sorted() {
+        let cause = |field: &str| json!({"field": field, "message": "bad"});
+        let answers =
+            [json!({"message": "X is invalid: [b: bad, a: bad]", "details": {"causes": [cause("b"), cause("a")]}})];
+        assert_eq!(normal(&answers)[0]["message"], "X is invalid: [a: bad, b: bad]");
+    }
+
+    #[test]
+    fn values_in_the_syntax_of_go_are_hidden() {
+        let answers = [json!("a: Invalid value: []v1.Owner{v1.Owner{Name:\"}\"}}: no, b: Invalid value: 7: no")];
+        assert_eq!(normal(&answers)[0], "a: Invalid value: <a value in Go's syntax>: no, b: Invalid value: 7: no");
     }
 
     #[test]

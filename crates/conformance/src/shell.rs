@@ -73,7 +73,8 @@ impl Desk {
         let text = AGE.replace_all(&text, "$1<age>$2");
         let text = DIFF_DIRECTORY.replace_all(&text, "$1-<random>");
         let text = DIFF_TIME.replace_all(&text, "<time>");
-        let lines = text.lines().map(|line| {
+        // What client-go logs about its connections depends on the moment.
+        let lines = text.lines().filter(|line| !LOG_LINE.is_match(line)).map(|line| {
             let content = line.trim_start();
             let (indent, content) = line.split_at(line.len() - content.len());
             format!("{indent}{}", COLUMN_GAP.replace_all(content, "  "))
@@ -140,5 +141,7 @@ static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)(^|[\s(])(?:(?:\d+[sm
 static DIFF_DIRECTORY: LazyLock<Regex> = LazyLock::new(|| regex(r"\b(LIVE|MERGED|kubectl-edit)-\d+"));
 
 static DIFF_TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000"));
+
+static LOG_LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"^[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ "));
 
 static COLUMN_GAP: LazyLock<Regex> = LazyLock::new(|| regex(" {2,}"));
