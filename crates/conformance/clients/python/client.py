@@ -61,14 +61,15 @@ def widgets():
     rest = custom.list_namespaced_custom_object(*WIDGETS, limit=2, _continue=page["metadata"]["continue"])
     print("the rest", [one["metadata"]["name"] for one in rest["items"]])
     refused("too big", lambda: custom.create_namespaced_custom_object(*WIDGETS, widget("d", size=101)))
-    patched = custom.patch_namespaced_custom_object(*WIDGETS, "a", {"spec": {"size": 2}})
+    patched = custom.patch_namespaced_custom_object(*WIDGETS, "a", {"spec": {"size": 2, "replicas": 3}})
     print("patched", patched["spec"], patched["metadata"]["generation"])
     status = custom.patch_namespaced_custom_object_status(*WIDGETS, "a", {"status": {"phase": "Up"}})
     print("status", status["status"])
-    scale = custom.patch_namespaced_custom_object(*WIDGETS, "a", [{"op": "add", "path": "/spec/replicas", "value": 3}])
-    print("json patch", scale["spec"])
     print("scale", custom.get_namespaced_custom_object_scale(*WIDGETS, "a")["spec"])
     resource = dynamic.DynamicClient(api).resources.get(api_version="suite.example.com/v1", kind="Widget")
+    operations = [{"op": "replace", "path": "/spec/replicas", "value": 4}]
+    counted = resource.patch(body=operations, name="a", namespace=namespace, content_type="application/json-patch+json")
+    print("json patch", counted.spec.to_dict())
     applied = resource.server_side_apply(
         body=widget("e", note="new"), name="e", namespace=namespace, field_manager="suite-python"
     )

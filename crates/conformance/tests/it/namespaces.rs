@@ -76,7 +76,6 @@ async fn a_terminating_namespace_takes_nothing_new(s: &mut Story) {
     s.apply(&format!("{MAPS}/late?fieldManager=one"), map("late")).await.is(403);
     s.eventually(&format!("{MAPS}/held"), "going", |answer| answer.at("/metadata/deletionTimestamp").is_string()).await;
     s.merge_patch(&format!("{MAPS}/held"), json!({"data": {"k": "v"}})).await.is(200);
-    s.delete("/api/v1/namespaces/{ns}").await;
     let conditions =
         s.until("/api/v1/namespaces/{ns}", "explained", |answer| answer.at("/status/conditions/4").is_object()).await;
     let mut told: Vec<_> = conditions.at("/status/conditions").as_array().into_iter().flatten().cloned().collect();
