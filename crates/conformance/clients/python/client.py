@@ -85,7 +85,8 @@ def widgets():
 
 
 def a_lease():
-    now = datetime.datetime(2021, 1, 1, tzinfo=datetime.timezone.utc)
+    # The server wants the microseconds, and this client leaves them out when they are zero.
+    now = datetime.datetime(2021, 1, 1, 0, 0, 0, 123456, tzinfo=datetime.timezone.utc)
     spec = client.V1LeaseSpec(holder_identity="python", lease_duration_seconds=15, acquire_time=now, renew_time=now)
     meta = client.V1ObjectMeta(name="suite-python")
     lease = leases.create_namespaced_lease(namespace, client.V1Lease(metadata=meta, spec=spec))
