@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Deed, Doing, Fault, Origin, Phase, Road, pace,
+    Deed, Fault, Origin, Phase, Road, pace,
     step::{Answers, Scene},
 };
 use crate::{
@@ -36,6 +36,7 @@ impl Scene<'_> {
         self.record.fault = None;
         self.record.doing = None;
         self.record.started = None;
+        self.record.media = None;
         self.record.power = PowerState::Unknown;
         self.record.anchor.uuid = None;
         self.record.anchor.pin = None;
@@ -73,7 +74,7 @@ impl Scene<'_> {
                     self.reopen_restart(refusal);
                 }
                 // Whether the act worked cannot be seen; what is seen next decides anew.
-                self.drop_what_ended();
+                self.record.doing = None;
                 self.fail(Origin::Look, failure, bmc.at);
             }
             Err(_) => {}
@@ -93,7 +94,7 @@ impl Scene<'_> {
                     // The outcome is told again with every later sight, but it was an act's only once.
                     (_, Some(refusal)) if self.record.doing.is_some() => self.act_failed(refusal, bmc.at),
                     // Nobody knows whether an act was performed that was decided before a crash: decide anew.
-                    (None, _) => self.drop_what_ended(),
+                    (None, _) => self.record.doing = None,
                     _ => {}
                 }
             }
@@ -107,6 +108,23 @@ impl Scene<'_> {
         }
     }
 
+    /// Whether what the drives show cannot be believed yet; if so, waits. Media come and go in the background and are
+    /// reported late, so it can be when it is known that what we ordered was carried out, or when time has passed.
+    pub(super) fn media_may_be_moving(&mut self, scope: Scope) -> bool {
+        let Some(since) = self.record.media else { return false };
+        let until = pace::later(since, pace::MEDIA_LIMIT);
+        let ordered = self.doing(Deed::PrepareBoot).or(self.doing(Deed::CleanUp)).is_some();
+        let outcome = self.latest_sight().and_then(|bmc| bmc.act.as_ref());
+        let performed = outcome.is_some_and(|act| act.number == self.record.acted && act.result.is_ok());
+        if (ordered && performed) || self.now() >= until {
+            return false;
+        }
+        let message = "Nobody knows how the last act with virtual media ended; waiting for the BMC to be done with it.";
+        self.wait_until("MediaUnsettled", message, until);
+        self.poll(scope, since);
+        true
+    }
+
     fn act_failed(&mut self, failure: &Failure, at: Timestamp) {
         // Not every BMC or system can be asked to shut down. The power is cut when the time for it is up.
         if self.doing(Deed::ShutDown).is_some() && !failure.kind.is_about_reaching_the_bmc() {
@@ -117,49 +135,28 @@ impl Scene<'_> {
             return;
         }
         self.reopen_restart(failure);
+        if was_refused(failure) {
+            self.record.media = None;
+        }
         self.fail(Origin::Act, failure.clone(), at);
     }
 
     /// A restart that was refused did not happen, so the request is still open.
     fn reopen_restart(&mut self, failure: &Failure) {
-        let refused = !matches!(failure.kind, Kind::Unreachable | Kind::BadAnswer);
-        if refused && self.doing(Deed::Restart).is_some() {
+        if was_refused(failure) && self.doing(Deed::Restart).is_some() {
             self.record.rebooted = None;
         }
     }
 
     /// Whether an act was decided and not yet looked at; if so, looks and waits as before.
     pub(super) fn awaits_sight(&mut self) -> bool {
-        let Some(doing) = &self.record.doing else { return false };
-        let tidying = matches!(self.record.phase, Phase::Preparing | Phase::Deprovisioning | Phase::Deleting);
-        let scope = if tidying { Scope::Boot } else { Scope::Power };
-        match (self.latest_sight(), self.end_is_unknown(doing)) {
-            (None, _) => self.look = Some(scope),
-            (Some(_), None) => return false,
-            (Some(bmc), Some(until)) => {
-                let next = pace::later(bmc.at, pace::UNKNOWN_AGAIN);
-                self.look = (next <= self.now()).then_some(scope);
-                self.again = Some(next.max(self.now()).min(until));
-            }
+        if self.latest_sight().is_some() || self.record.doing.is_none() {
+            return false;
         }
         self.record.wait = self.wait_before.take();
+        let tidying = matches!(self.record.phase, Phase::Preparing | Phase::Deprovisioning | Phase::Deleting);
+        self.look = Some(if tidying { Scope::Boot } else { Scope::Power });
         true
-    }
-
-    fn drop_what_ended(&mut self) {
-        if self.record.doing.as_ref().is_none_or(|doing| self.end_is_unknown(doing).is_none()) {
-            self.record.doing = None;
-        }
-    }
-
-    /// Media come and go in the background, and are reported late. When the process that was at it is gone, nobody knows
-    /// how far the BMC is, and what it shows may be about to change: until when.
-    fn end_is_unknown(&self, doing: &Doing) -> Option<Timestamp> {
-        let until = pace::later(doing.since, pace::UNKNOWN_LIMIT);
-        let with_media = matches!(doing.what, Deed::PrepareBoot | Deed::CleanUp);
-        let act = self.sight.bmc.as_ref().and_then(|bmc| bmc.act.as_ref());
-        let known = act.is_some_and(|act| act.number == self.record.acted);
-        (with_media && !known && self.now() < until).then_some(until)
     }
 
     fn check_identity(&mut self, seen: &Seen) -> Result<(), Failure> {
@@ -199,6 +196,11 @@ impl Scene<'_> {
             inputs: hold.inputs.clone(),
         });
     }
+}
+
+/// Whether an act that failed like this did not happen.
+fn was_refused(failure: &Failure) -> bool {
+    !matches!(failure.kind, Kind::Unreachable | Kind::BadAnswer)
 }
 
 /// UUID of the server that was seen. It goes into the anchor, so whatever a BMC says must fit there.

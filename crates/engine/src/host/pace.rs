@@ -18,10 +18,9 @@ pub(super) const POWER_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 pub(super) const SOFT_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 /// Media and boot override must be readable after this time. Some BMCs insert in the background.
 pub(super) const PREPARE_LIMIT: SignedDuration = SignedDuration::from_mins(2);
-/// An act with media of which nobody knows how it ended has ended after this time: the client gives up within two minutes.
-pub(super) const UNKNOWN_LIMIT: SignedDuration = SignedDuration::from_mins(3);
-/// How often the BMC is looked at until then.
-pub(super) const UNKNOWN_AGAIN: SignedDuration = SignedDuration::from_secs(15);
+/// An act with media of which nobody knows how it ended has ended after this time: the client gives up within two minutes,
+/// and what it began goes on in the background.
+pub(super) const MEDIA_LIMIT: SignedDuration = SignedDuration::from_mins(3);
 /// The server must have used the boot override after this time: big servers spend ten minutes in POST.
 pub(super) const BOOT_LIMIT: SignedDuration = SignedDuration::from_mins(20);
 /// An override that is still armed this long after the system started was ignored.

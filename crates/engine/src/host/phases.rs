@@ -224,7 +224,7 @@ impl Scene<'_> {
         if !self.acts.is_empty() {
             self.record.anchor.milestone = Milestone::Armed;
         }
-        if !off {
+        if !off || self.media_may_be_moving(Scope::Boot) {
             return;
         }
         let Recipe::Iso { url } = &order.recipe;
@@ -277,6 +277,7 @@ impl Scene<'_> {
     }
 
     fn start(&mut self) {
+        self.record.media = None;
         self.record.anchor.milestone = Milestone::Written;
         self.record.boots = self.record.boots.saturating_add(1);
         // A restart that was asked for before this start has come with it; later it would tear the new system down.
@@ -414,13 +415,14 @@ impl Scene<'_> {
             self.look(scope, "CleaningUp", "Looking at what is left to clean up.");
             return false;
         };
-        if !self.bring_off(seen, Manner::Hard, scope) {
+        if !self.bring_off(seen, Manner::Hard, scope) || (media && self.media_may_be_moving(scope)) {
             return false;
         }
         let occupied = seen.media.iter().flatten().any(Media::is_occupied);
         // Where the override is not shown, it is cleared once and believed.
         let armed = seen.boot.as_ref().map_or(self.doing(Deed::CleanUp).is_none(), |boot| !boot.is_clear());
         if !media || (!occupied && !armed) {
+            self.record.media = None;
             self.settle();
             return true;
         }

@@ -38,6 +38,9 @@ pub struct Record {
     /// When we last gave it power, unless we have cut it since. Its BMC may report it off for a while after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
+    /// When we last had media inserted or ejected, unless what came of it was seen. What its BMC shows may be about to change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<Timestamp>,
     /// The last power state that was seen.
     #[serde(default)]
     pub power: PowerState,
@@ -71,8 +74,9 @@ impl Record {
             phase: anchor.phase(false),
             since: now,
             left: None,
-            // For all we know it was given power a moment ago.
+            // For all we know it was given power, or an image, a moment ago.
             started: (anchor.milestone >= Milestone::Written).then_some(now),
+            media: matches!(anchor.milestone, Milestone::Armed | Milestone::Releasing).then_some(now),
             anchor,
             target: None,
             inspected: false,
@@ -117,6 +121,7 @@ impl Record {
             fault.next_try = fault.next_try.min(latest_try);
         }
         self.started = self.started.map(|started| started.min(now));
+        self.media = self.media.map(|media| media.min(now));
         self.since = self.since.min(now);
     }
 

@@ -376,6 +376,9 @@ impl<'a> Scene<'a> {
         } else if acts.contains(&Act::PowerOff) {
             self.record.started = None;
         }
+        if acts.iter().any(|act| matches!(act, Act::InsertMedia { .. } | Act::EjectMedia)) {
+            self.record.media = Some(now);
+        }
         let names: Vec<_> = acts.iter().map(Act::name).collect();
         self.record.note(now, names.join(", "));
         self.acts = acts;

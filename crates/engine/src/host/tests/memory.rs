@@ -109,11 +109,11 @@ fn a_crash_between_any_two_writes_and_acts_of_a_life_is_made_up_for() {
             let mut world = World::new(Goal::default(), Server::running());
             world.run_to(Phase::Available);
             world.goal = ordered("a", IMAGE);
-            world.run_with(300, Some((turn, mishap)));
+            world.run_with(600, Some((turn, mishap)));
             assert_eq!(world.phase(), Phase::Provisioned, "{mishap:?} in turn {turn}");
             assert_eq!(world.server.runs, Runs::Image(IMAGE.into()), "{mishap:?} in turn {turn}");
             world.goal = Goal::default();
-            world.run_with(300, Some((turn, mishap)));
+            world.run_with(600, Some((turn, mishap)));
             assert_eq!(world.phase(), Phase::Available, "{mishap:?} in turn {turn}");
             assert!(world.server.is_tidy(), "{mishap:?} in turn {turn}");
         }
@@ -328,18 +328,63 @@ fn an_anchor_that_was_unreadable_for_a_while_is_believed_again_even_a_young_one(
 }
 
 #[test]
-fn an_act_that_was_lost_with_its_process_is_made_up_for_at_once() {
-    for (deed, act) in [(Deed::PrepareBoot, "InsertMedia"), (Deed::PowerOn, "PowerOn")] {
+fn an_act_that_was_lost_with_its_process_is_made_up_for_as_soon_as_that_is_safe() {
+    // A BMC may still be at it with media, and then what it shows means nothing.
+    for (deed, act, wait) in [(Deed::PrepareBoot, "InsertMedia", 185), (Deed::PowerOn, "PowerOn", 5)] {
         let mut world = World::with(ordered("a", IMAGE));
         world.run_until(60, |world| deed == Deed::PrepareBoot || world.acts().contains(&"SetBoot"));
-        while world.record().doing.is_none_or(|doing| doing.what != deed) {
-            world.reconcile(Mishap::CrashAfterActs(0));
-        }
+        crash_in(&mut world, deed, 0);
         assert!(!world.acts().contains(&act));
-        world.run(5);
+        world.run(wait);
         assert!(world.acts().contains(&act), "{:?}", world.acts());
         assert_eq!(world.fault(), None);
     }
+}
+
+#[test]
+fn an_image_that_was_still_on_its_way_into_the_drive_when_all_was_lost_is_ejected_in_the_end() {
+    for status_is_lost in [false, true] {
+        let mut world = World::with(ordered("a", IMAGE));
+        world.server.temper.slow_media = 60;
+        crash_in(&mut world, Deed::PrepareBoot, 1);
+        assert_eq!(world.acts(), ["InsertMedia"]);
+        world.goal = Goal::default();
+        if status_is_lost {
+            world.status = None;
+        }
+        world.run_to(Phase::Available);
+        world.run(300);
+        assert!(world.server.is_tidy(), "{:?}", world.server);
+    }
+}
+
+#[test]
+fn an_image_that_is_still_on_its_way_out_of_the_drive_is_not_taken_for_the_one_to_boot() {
+    for status_is_lost in [false, true] {
+        let mut world = World::with(ordered("a", IMAGE));
+        crash_in(&mut world, Deed::PrepareBoot, 2);
+        world.server.temper.slow_media = 60;
+        world.run_until(300, |world| world.record().doing.is_none());
+        crash_in(&mut world, Deed::PrepareBoot, 1);
+        assert_eq!(world.acts(), ["InsertMedia", "SetBoot", "EjectMedia"]);
+        world.server.temper.slow_media = 0;
+        if status_is_lost {
+            world.status = None;
+            world.consumer = Whereabouts::Alive;
+        }
+        world.run_to(Phase::Provisioned);
+        world.run(60);
+        assert_eq!((&world.server.runs, world.server.starts), (&Runs::Image(IMAGE.into()), 1));
+    }
+}
+
+/// Lets the process die when it was at that, and had done so much of it.
+fn crash_in(world: &mut World, deed: Deed, acts: usize) {
+    while world.record().doing.is_none_or(|doing| doing.what != deed) {
+        let next = world.reconcile(Mishap::CrashAfterActs(acts));
+        world.now = world.now.max(next);
+    }
+    world.crash();
 }
 
 #[test]

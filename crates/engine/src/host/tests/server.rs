@@ -47,6 +47,8 @@ pub(super) struct Temper {
     pub(super) deaf: bool,
     /// Takes images and shows none.
     pub(super) hides_media: bool,
+    /// Inserts and ejects in the background, which takes this long.
+    pub(super) slow_media: i64,
     /// Shows that there is an image, and not which.
     pub(super) nameless_media: bool,
 }
@@ -67,6 +69,7 @@ impl Temper {
             silent_progress: false,
             deaf: false,
             hides_media: false,
+            slow_media: 0,
             nameless_media: false,
         }
     }
@@ -89,6 +92,8 @@ pub(super) struct Server {
     restarting: bool,
     posting: Option<Timestamp>,
     lie: Option<(Timestamp, PowerState)>,
+    /// What will be in the drive, and from when on.
+    moving: Vec<(Timestamp, Option<String>)>,
 }
 
 pub(super) fn no_override() -> BootOverride {
@@ -115,6 +120,7 @@ impl Server {
             restarting: false,
             posting: None,
             lie: None,
+            moving: Vec::new(),
         }
     }
 
@@ -134,6 +140,9 @@ impl Server {
                 self.lie = None;
                 self.turn(true, at);
             }
+        }
+        for (_, media) in self.moving.extract_if(.., |(at, _)| *at <= now) {
+            self.media = media;
         }
         if let Some(at) = self.posting.filter(|at| *at <= now && self.on) {
             self.posting = None;
@@ -190,8 +199,8 @@ impl Server {
                 self.restarting = !self.temper.stuck;
             }
             Act::PowerOn | Act::PowerOff | Act::ShutDown | Act::Restart => {}
-            Act::InsertMedia { url } => self.media = (!self.temper.hides_media).then(|| url.clone()),
-            Act::EjectMedia => self.media = None,
+            Act::InsertMedia { url } => self.load((!self.temper.hides_media).then(|| url.clone()), now),
+            Act::EjectMedia => self.load(None, now),
             Act::SetBoot(wish) => {
                 self.boot = wish.clone();
                 if self.temper.continuous {
@@ -201,6 +210,11 @@ impl Server {
             Act::ClearBoot => self.boot = no_override(),
         }
         Ok(())
+    }
+
+    fn load(&mut self, media: Option<String>, now: Timestamp) {
+        self.moving.push((after(now, self.temper.slow_media), media));
+        self.tick(now);
     }
 
     fn change(&mut self, on: bool, now: Timestamp, secs: i64) {
@@ -252,6 +266,7 @@ impl Server {
 
     /// Off, without media and override.
     pub(super) fn is_tidy(&self) -> bool {
-        !self.on && self.changing.is_none_or(|(_, on)| !on) && self.media.is_none() && self.boot.is_clear()
+        let media = self.moving.last().map_or(&self.media, |(_, media)| media);
+        !self.on && self.changing.is_none_or(|(_, on)| !on) && media.is_none() && self.boot.is_clear()
     }
 }

@@ -134,11 +134,11 @@ fn power() -> impl Strategy<Value = PowerState> {
 
 fn record() -> impl Strategy<Value = Record> {
     let first = (phase(), time(), of(phase()), anchor(), any::<bool>(), number(), of(doing()), count());
-    let second = (of(time()), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
+    let second = ((of(time()), of(time())), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
     (first, second).prop_map(
         |(
             (phase, since, left, anchor, inspected, acted, doing, boots),
-            (started, power, wait, fault, beneath, id, moments),
+            ((started, media), power, wait, fault, beneath, id, moments),
         )| {
             let moment = Moment { at: since, phase, message: String::new() };
             Record {
@@ -152,6 +152,7 @@ fn record() -> impl Strategy<Value = Record> {
                 doing,
                 boots,
                 started,
+                media,
                 power,
                 wait,
                 fault,
