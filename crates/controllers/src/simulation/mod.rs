@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use play::{Outcome, play};
 
 /// As many as fit into about a minute of a build machine.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 10_000;
 
 #[test]
 fn random_histories_hurt_nobody_and_converge() {
