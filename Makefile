@@ -3,7 +3,7 @@ BUILD_FLAGS ?=
 CRDS := config/crd/infrastructure.cluster.x-k8s.io_physicalhosts.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run standalone demo bench
+.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run standalone demo bench bench-api
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,3 +52,7 @@ demo: ## Walk through the life of a server, on simulated ones
 bench: build ## Print the figures that Beskar7 is measured by (1,000 simulated hosts on a real API server)
 	@hack/setup kube
 	cargo run --release -p beskar7-bench
+
+bench-api: build ## Compare our API server with kube-apiserver and etcd, in figures (three minutes)
+	@hack/setup kube
+	cargo run --release -p beskar7-bench -- --api

@@ -15,6 +15,8 @@ use testkit::{Account, Cluster};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
+use crate::process::{float, status, usage};
+
 const ROLES: &str = concat!(
     include_str!("../../../config/rbac/role.yaml"),
     "
@@ -164,25 +166,4 @@ async fn wait_until_available(client: &Client, namespace: &str, hosts: u32, oper
         }
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
-}
-
-/// CPU time so far, and the most memory ever in KiB.
-fn usage(pid: u32) -> Result<(Duration, u64)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // Fields 14 and 15 in ticks, of which Linux has 100 a second; the name before them may contain blanks.
-    let fields: Vec<_> = stat.rsplit_once(')').context("no such process")?.1.split_whitespace().collect();
-    let ticks: u64 =
-        fields.get(11..13).context("odd /proc/PID/stat")?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
-    Ok((Duration::from_millis(ticks * 10), status(pid, "VmHWM:")?))
-}
-
-fn status(pid: u32, key: &str) -> Result<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(key)).context("odd /proc/PID/status")?;
-    Ok(line.split_whitespace().next().context("odd /proc/PID/status")?.parse()?)
-}
-
-#[allow(clippy::cast_precision_loss, reason = "for a table with two decimals")]
-fn float(number: u64) -> f64 {
-    number as f64
 }

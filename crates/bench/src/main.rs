@@ -1,9 +1,12 @@
-//! Prints the figures that Beskar7 is measured by: requests per BMC, and what a fleet costs on a real API server.
+//! Prints the figures that Beskar7 is measured by: requests per BMC, what a fleet costs on a real API
+//! server, and how our own API server compares with that.
 //!
 //! Not a test: nothing fails here, and nothing in CI depends on how fast a machine is. `make bench` runs it.
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 
+mod api_server;
 mod fleet;
+mod process;
 mod requests;
 
 use std::path::PathBuf;
@@ -23,6 +26,11 @@ struct Args {
     /// The program to measure
     #[arg(long, default_value = "target/release/beskar7")]
     binary: PathBuf,
+    /// Only the API server of our own beside kube-apiserver and etcd; takes three minutes
+    #[arg(long)]
+    api: bool,
+    #[command(flatten)]
+    api_server: api_server::Comparison,
     /// Folder with recordings of real BMCs
     #[arg(long, env = "BESKAR7_CAPTURES")]
     captures: Option<PathBuf>,
@@ -33,6 +41,9 @@ async fn main() -> Result<()> {
     // Fails only when a provider is there already, and then it is the same one.
     rustls::crypto::ring::default_provider().install_default().ok();
     let args = Args::parse();
+    if args.api {
+        return api_server::print(&args.binary, &args.api_server).await;
+    }
     requests::print(args.captures.as_deref()).await?;
     if args.hosts > 0 {
         fleet::print(args.hosts, args.rest, &args.binary).await?;

@@ -42,6 +42,14 @@ pub struct Cluster {
     dir: Scratch,
 }
 
+/// What a cluster is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Shared,
+    Own,
+    Measured,
+}
+
 /// What one run of kubectl answered.
 #[derive(Debug, Clone)]
 pub struct Kubectl {
@@ -65,25 +73,30 @@ impl Cluster {
     /// The one cluster of this test process; started by whoever asks first, in about three seconds.
     pub async fn shared() -> &'static Cluster {
         static SHARED: OnceCell<Cluster> = OnceCell::const_new();
-        SHARED.get_or_init(|| Self::start_one(true)).await
+        SHARED.get_or_init(|| Self::start_one(Use::Shared)).await
     }
 
     /// A cluster of one's own, for tests that stop the API server or change what all others would see.
     pub async fn start() -> Cluster {
-        Self::start_one(false).await
+        Self::start_one(Use::Own).await
     }
 
-    async fn start_one(shared: bool) -> Cluster {
+    /// A cluster to measure: what it has acknowledged is on disk, and nothing is written about who asked for what.
+    pub async fn start_durable() -> Cluster {
+        Self::start_one(Use::Measured).await
+    }
+
+    async fn start_one(purpose: Use) -> Cluster {
         let bin = parts::home("kube").join("bin");
         let dir = Scratch::new("cluster");
         let authority = Authority::new("beskar7-test");
         let port = free_port();
         let etcd_url = format!("http://127.0.0.1:{}", free_port());
-        let arguments = apiserver_arguments(&dir, &authority, port, &etcd_url);
+        let arguments = apiserver_arguments(&dir, &authority, port, &etcd_url, purpose);
         let admin = Access::certificate(&dir, &authority, port, "admin");
         let controller_manager = Access::certificate(&dir, &authority, port, "kube-controller-manager");
 
-        let etcd = start_etcd(&bin, &dir, &etcd_url);
+        let etcd = start_etcd(&bin, &dir, &etcd_url, purpose);
         let apiserver = Process::start("kube-apiserver", &dir, &bin.join("kube-apiserver"), &arguments);
         wait_until_ready(&admin, &[&etcd, &apiserver]).await;
         let controller_manager = start_controller_manager(&bin, &dir, controller_manager.kubeconfig());
@@ -96,7 +109,7 @@ impl Cluster {
             arguments,
             bin,
             admin,
-            shared,
+            shared: purpose == Use::Shared,
             dir,
         }
     }
@@ -184,22 +197,24 @@ anonymous:
     - path: /readyz
 ";
 
-fn start_etcd(bin: &Path, dir: &Path, url: &str) -> Process {
+fn start_etcd(bin: &Path, dir: &Path, url: &str, purpose: Use) -> Process {
     let peer = format!("http://127.0.0.1:{}", free_port());
-    let arguments = [
+    let mut arguments = vec![
         format!("--data-dir={}", dir.join("etcd").display()),
         format!("--listen-client-urls={url}"),
         format!("--advertise-client-urls={url}"),
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
         format!("--initial-cluster=default={peer}"),
-        // The data need not survive a power cut, and disks of build machines are slow.
-        "--unsafe-no-fsync".to_owned(),
     ];
+    if purpose != Use::Measured {
+        // The data need not survive a power cut, and disks of build machines are slow.
+        arguments.push("--unsafe-no-fsync".to_owned());
+    }
     Process::start("etcd", dir, &bin.join("etcd"), &arguments)
 }
 
-fn apiserver_arguments(dir: &Path, authority: &Authority, port: u16, etcd: &str) -> Vec<String> {
+fn apiserver_arguments(dir: &Path, authority: &Authority, port: u16, etcd: &str, purpose: Use) -> Vec<String> {
     let serving = authority.server(dir, "apiserver");
     let token_key = pki::new_key();
     pki::write(&dir.join("token.key"), token_key.serialize_pem());
@@ -208,9 +223,7 @@ fn apiserver_arguments(dir: &Path, authority: &Authority, port: u16, etcd: &str)
     pki::write(&authority_file, authority.pem());
     let authentication = dir.join("authentication.yaml");
     pki::write(&authentication, AUTHENTICATION);
-    let policy = dir.join("audit-policy.yaml");
-    pki::write(&policy, audit::POLICY);
-    vec![
+    let mut arguments = vec![
         format!("--etcd-servers={etcd}"),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
@@ -228,9 +241,14 @@ fn apiserver_arguments(dir: &Path, authority: &Authority, port: u16, etcd: &str)
         format!("--service-account-key-file={}", dir.join("token.pub").display()),
         format!("--service-account-signing-key-file={}", dir.join("token.key").display()),
         format!("--authentication-config={}", authentication.display()),
-        format!("--audit-policy-file={}", policy.display()),
-        format!("--audit-log-path={}", dir.join(audit::LOG).display()),
-    ]
+    ];
+    if purpose != Use::Measured {
+        let policy = dir.join("audit-policy.yaml");
+        pki::write(&policy, audit::POLICY);
+        arguments.push(format!("--audit-policy-file={}", policy.display()));
+        arguments.push(format!("--audit-log-path={}", dir.join(audit::LOG).display()));
+    }
+    arguments
 }
 
 fn start_controller_manager(bin: &Path, dir: &Path, kubeconfig: &Path) -> Process {
