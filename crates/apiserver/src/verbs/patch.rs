@@ -119,7 +119,11 @@ impl Api {
                 if served.version().status {
                     drop_status(&mut object);
                 }
-                let object = self.insert(served, object, options).await?;
+                let object = match self.insert(served, object, options).await {
+                    // Somebody else was faster to make it: now there is something to apply to.
+                    Err(failure) if failure.reason == "AlreadyExists" => continue,
+                    inserted => inserted?,
+                };
                 warnings.extend(remarks(served, &object, None));
                 return Ok(Written { object, created: true, warnings });
             };

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::{GADGETS, MERGE, WIDGETS, World, widget};
+use crate::store::{Options, Store};
 
 const MODIFIED: &str = "Operation cannot be fulfilled on widgets.verbs.example.com \"u\": the object has been modified; \
                         please apply your changes to the latest version and try again";
@@ -266,4 +267,19 @@ async fn some_built_ins_may_be_updated_blindly() {
         "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified \
          for an update",
     );
+}
+
+#[tokio::test]
+async fn all_who_apply_at_once_succeed_and_one_of_them_makes_the_object() {
+    // On a disk, where writing takes long enough for others to come in between.
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with(Store::open(folder.path(), Options::default()).unwrap()).await;
+    let world = &world;
+    let answers = futures::future::join_all((0..8).map(|number| async move {
+        let path = format!("{WIDGETS}/a?fieldManager=m{number}");
+        world.call("PATCH", &path, "application/apply-patch+yaml", widget("a", json!({})).to_string()).await
+    }));
+    let mut codes: Vec<_> = answers.await.iter().map(|answer| answer.code).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [200, 200, 200, 200, 200, 200, 200, 201]);
 }
