@@ -1,6 +1,7 @@
 //! The server: from HTTP requests to [`Api`] and back.
 
 mod answer;
+mod audit;
 mod dispatch;
 mod health;
 mod metrics;
@@ -25,6 +26,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use self::answer::failed;
+use self::audit::Write;
 use self::dispatch::Asked;
 use self::metrics::Metrics;
 use crate::auth::{Auth, Gate, StaticTokens};
@@ -143,6 +145,7 @@ async fn answer(State(front): State<Arc<Front>>, request: Request<Body>) -> Resp
     let (head, body) = request.into_parts();
     let asked = Asked::new(&front.api.catalogue(), &head);
     let label = asked.label();
+    let write = Write::of(&asked, &head);
     let answering = AssertUnwindSafe(front.dispatch(asked, &head, body)).catch_unwind();
     let response = match tokio::time::timeout(PATIENCE, answering).await {
         Ok(Ok(response)) => response,
@@ -154,6 +157,9 @@ async fn answer(State(front): State<Arc<Front>>, request: Request<Body>) -> Resp
         Err(_elapsed) => failed(&timed_out(), Form::default()),
     };
     front.metrics.count(&label, response.status(), begun.elapsed());
+    if let Some(write) = write {
+        write.log(response.status());
+    }
     response
 }
 

@@ -109,6 +109,13 @@ impl Asked {
         Self { path, query, target, served, built_in_group, verb }
     }
 
+    /// The verb and the address, if the request is meant to change something.
+    pub(super) fn write(&self) -> Option<(&'static str, &Target)> {
+        let writes =
+            matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection);
+        self.target.as_ref().filter(|_| writes).map(|target| (self.verb.name(), target))
+    }
+
     pub(super) fn label(&self) -> Label {
         let (group, resource) = self
             .served

@@ -5,10 +5,11 @@ use sim::Fleet;
 use super::{Folder, Site};
 use crate::human;
 
-pub(super) fn text(site: &Site, folder: &Folder, fleet: Option<&Fleet>) -> String {
+pub(super) fn text(site: &Site, folder: &Folder, fleet: Option<&Fleet>, api_only: bool) -> String {
     let kubeconfig = site.kubeconfig().display().to_string();
     let servers = fleet.map(|fleet| human::counted(fleet.bmcs().len(), "simulated server"));
     let servers = servers.map(|servers| format!(", {servers}")).unwrap_or_default();
+    let operator = if api_only { ", without the operator" } else { "" };
     let first = fleet.and_then(|fleet| fleet.bmcs().first()).map(|bmc| bmc.name().to_owned());
     let third = match &first {
         Some(name) => format!("beskar7 show {name}"),
@@ -20,7 +21,7 @@ pub(super) fn text(site: &Site, folder: &Folder, fleet: Option<&Fleet>) -> Strin
     };
     format!(
         "\
-Beskar7 runs alone: API server at {url}{servers}.
+Beskar7 runs alone: API server at {url}{servers}{operator}.
 
   export KUBECONFIG={kubeconfig}
   kubectl get physicalhosts --watch        # or: beskar7 hosts

@@ -49,6 +49,9 @@ Examples:
   # Reachable from elsewhere
   beskar7 standalone --data /var/lib/beskar7 --listen 192.0.2.5:6443
 
+  # Look at a copy of the folder, without touching a server
+  beskar7 standalone --data /tmp/copy --listen 127.0.0.1:0 --api-only
+
   # Bad days: every tenth answer of a BMC is lost
   beskar7 standalone --simulate 20 --faults '{\"effect\":\"DropAnswer\",\"probability\":0.1}'";
 
@@ -75,6 +78,9 @@ pub(crate) struct Args {
     /// Threads that do the work
     #[arg(long, value_name = "NUMBER", default_value = "2", env = "BESKAR7_THREADS")]
     threads: NonZeroUsize,
+    /// Serve the API only, without the operator: nothing is done to servers or objects, say to look at a backup
+    #[arg(long, conflicts_with = "simulate", env = "BESKAR7_API_ONLY")]
+    api_only: bool,
     #[command(flatten)]
     fleet: fleet::FleetArgs,
     #[command(flatten)]
@@ -118,15 +124,22 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let address = listener.local_addr().context("cannot listen")?;
     let site = Site::open(data, address, &args.tls_names).await?;
     let fleet = args.fleet.invent()?;
-    site.install_crds().await?;
+    if !args.api_only {
+        site.install_crds().await?;
+    }
     let mut serving = JoinSet::new();
     serving.spawn(site.serve(listener));
     if let Some(fleet) = &fleet {
         register(&site.client, fleet).await?;
     }
     info!(version = env!("CARGO_PKG_VERSION"), api = site.url(), data = %data.display(), "beskar7 runs alone");
-    output::print(&announce::text(&site, &folder, fleet.as_ref()))?;
-    let worked = work(&site, args.config(), dial(fleet), &shutdown).await;
+    output::print(&announce::text(&site, &folder, fleet.as_ref(), args.api_only))?;
+    let worked = if args.api_only {
+        shutdown.cancelled().await;
+        Ok(())
+    } else {
+        work(&site, args.config(), dial(fleet), &shutdown).await
+    };
     site.stop().await;
     while let Some(ended) = serving.join_next().await {
         ended.context("the API server")??;

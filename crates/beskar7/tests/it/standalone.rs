@@ -52,6 +52,17 @@ async fn stop(running: Running) {
 }
 
 #[tokio::test]
+async fn the_api_alone_changes_nothing_in_the_folder() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let running = start(&data, &["--api-only"]).await;
+    assert!(running.said().contains(", without the operator."), "{}", running.said());
+    let error = beskar7(&["hosts", "--kubeconfig", &kubeconfig(&data)]).await.error();
+    assert!(error.contains("install the CRDs"), "{error}");
+    stop(running).await;
+}
+
+#[tokio::test]
 async fn simulated_servers_register_before_your_eyes() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");

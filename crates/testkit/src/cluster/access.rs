@@ -22,7 +22,7 @@ pub(super) struct Access {
     kubeconfig: PathBuf,
 }
 
-/// A service account that can do what its roles allow, and nothing else.
+/// A service account that can do what its roles allow, and nothing else; everything where there are no roles.
 pub struct Account {
     access: Access,
     user: String,
@@ -102,6 +102,21 @@ impl Access {
         });
         pki::write(&kubeconfig, document.to_string());
         Access { url, authority_pem, user, kubeconfig }
+    }
+
+    /// What a kubeconfig file says that somebody else wrote, with all certificates in it.
+    pub(super) fn read(kubeconfig: &Path) -> Self {
+        let text = std::fs::read_to_string(kubeconfig).expect("a kubeconfig that can be read");
+        let document: Value = serde_saphyr::from_str(&text).expect("a kubeconfig is YAML");
+        let cluster = &document["clusters"][0]["cluster"];
+        let part = |name: &str| cluster[name].as_str().unwrap_or_else(|| panic!("the kubeconfig has no {name}"));
+        let authority = BASE64_STANDARD.decode(part("certificate-authority-data")).expect("a certificate in base64");
+        Access {
+            url: part("server").to_owned(),
+            authority_pem: String::from_utf8(authority).expect("a certificate in PEM"),
+            user: document["users"][0]["user"].clone(),
+            kubeconfig: kubeconfig.to_owned(),
+        }
     }
 
     pub(super) fn url(&self) -> &str {

@@ -12,6 +12,10 @@ use crate::wait::wait_for;
 
 pub(super) const LOG: &str = "audit.log";
 
+/// Among everything else that it logs.
+const EMBEDDED_LOG: &str = "beskar7.log";
+const EMBEDDED_WRITE: &str = r#""target":"apiserver::audit""#;
+
 pub(super) const POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -23,7 +27,7 @@ rules:
 ";
 
 /// One request that changed something, or tried to. What does not apply is empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AuditWrite {
     /// `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
@@ -50,7 +54,7 @@ impl Cluster {
     /// The log of the shared cluster has the writes of all tests: pass a service account's own name.
     pub async fn writes(&self, user: &str, ignored: &[&str]) -> Vec<AuditWrite> {
         let barrier = self.write_barrier().await;
-        let log = self.dir.join(LOG);
+        let log = self.dir.join(if self.embedded { EMBEDDED_LOG } else { LOG });
         let lines = wait_for("the audit log to be complete", Duration::from_secs(10), || async {
             let log = std::fs::read_to_string(&log).ok()?;
             log.contains(&barrier).then_some(log)
@@ -60,7 +64,8 @@ impl Cluster {
         lines
             .lines()
             .take_while(|line| !line.contains(&barrier))
-            .map(parse)
+            .filter(|line| !self.embedded || line.contains(EMBEDDED_WRITE))
+            .map(if self.embedded { parse_embedded } else { parse })
             .filter(|write| write.user.contains(user) && !ignored.contains(&write.resource.as_str()))
             .collect()
     }
@@ -73,6 +78,10 @@ impl Cluster {
         assert!(matches!(&answer, Err(kube::Error::Api(status)) if status.code == 404), "unexpected: {answer:?}");
         name
     }
+}
+
+fn parse_embedded(line: &str) -> AuditWrite {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("no write ({error}): {line}"))
 }
 
 fn parse(line: &str) -> AuditWrite {

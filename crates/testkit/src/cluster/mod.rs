@@ -1,15 +1,18 @@
-//! A Kubernetes control plane of our own: etcd, kube-apiserver and kube-controller-manager as plain processes.
+//! A Kubernetes control plane of our own, as plain processes: etcd, kube-apiserver and kube-controller-manager, or the
+//! API server that is part of the binary.
 
 mod access;
 mod apply;
 mod audit;
+mod embedded;
+mod real;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use tokio::sync::OnceCell;
@@ -18,28 +21,42 @@ use access::Access;
 pub use access::Account;
 pub use audit::AuditWrite;
 
-use crate::parts;
-use crate::pki::{self, Authority};
 use crate::process::Process;
-use crate::scratch::{Scratch, free_port};
+use crate::scratch::Scratch;
 use crate::wait::wait_ok;
 
 /// Four times what a busy machine with two cores needs.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A running control plane with RBAC, an audit log and garbage collection, but without nodes.
+/// A running control plane with accounts, a log of writes and garbage collection, but without nodes.
+///
+/// It is the real one, with roles, unless `BESKAR7_TEST_API` has the path of a `beskar7` whose API server takes its place.
 ///
 /// Objects outlive the test that made them: give each test a namespace of its own with [`Cluster::namespace`].
 pub struct Cluster {
     // Dropped in this order: clients of a server before the server, and the files last.
-    _controller_manager: Process,
+    _controller_manager: Option<Process>,
     apiserver: Mutex<Option<Process>>,
-    _etcd: Process,
-    arguments: Vec<String>,
-    bin: PathBuf,
+    _etcd: Option<Process>,
+    program: Program,
+    kubectl: PathBuf,
     admin: Access,
     shared: bool,
+    embedded: bool,
     dir: Scratch,
+}
+
+/// The API server, as it is started, and started again.
+struct Program {
+    name: &'static str,
+    path: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl Program {
+    fn start(&self, dir: &Path) -> Process {
+        Process::start(self.name, dir, &self.path, &self.arguments)
+    }
 }
 
 /// What a cluster is for.
@@ -81,37 +98,27 @@ impl Cluster {
         Self::start_one(Use::Own).await
     }
 
-    /// A cluster to measure: what it has acknowledged is on disk, and nothing is written about who asked for what.
+    /// A real cluster to measure: what it has acknowledged is on disk, and nothing is written about who asked for what.
     pub async fn start_durable() -> Cluster {
-        Self::start_one(Use::Measured).await
+        real::start(Use::Measured).await
     }
 
     async fn start_one(purpose: Use) -> Cluster {
-        let bin = parts::home("kube").join("bin");
-        let dir = Scratch::new("cluster");
-        let authority = Authority::new("beskar7-test");
-        let port = free_port();
-        let etcd_url = format!("http://127.0.0.1:{}", free_port());
-        let arguments = apiserver_arguments(&dir, &authority, port, &etcd_url, purpose);
-        let admin = Access::certificate(&dir, &authority, port, "admin");
-        let controller_manager = Access::certificate(&dir, &authority, port, "kube-controller-manager");
-
-        let etcd = start_etcd(&bin, &dir, &etcd_url, purpose);
-        let apiserver = Process::start("kube-apiserver", &dir, &bin.join("kube-apiserver"), &arguments);
-        wait_until_ready(&admin, &[&etcd, &apiserver]).await;
-        let controller_manager = start_controller_manager(&bin, &dir, controller_manager.kubeconfig());
-        wait_for_default_account(&admin, &controller_manager).await;
-
-        Cluster {
-            _controller_manager: controller_manager,
-            apiserver: Mutex::new(Some(apiserver)),
-            _etcd: etcd,
-            arguments,
-            bin,
-            admin,
-            shared: purpose == Use::Shared,
-            dir,
+        match embedded::path() {
+            Some(path) => embedded::start(path, purpose == Use::Shared).await,
+            None => real::start(purpose).await,
         }
+    }
+
+    /// Whether a test ends here because it is about something that the embedded API server does not promise.
+    ///
+    /// What it lacks is listed in `docs/standalone.md`.
+    #[expect(clippy::print_stderr, reason = "a test that did less than its name says must say so")]
+    pub fn is_embedded_and_has(&self, lack: &str) -> bool {
+        if self.embedded {
+            eprintln!("skipped: the embedded API server has {lack}");
+        }
+        self.embedded
     }
 
     /// A new client that may do everything. Clients belong to the runtime of the test that made them.
@@ -155,7 +162,7 @@ impl Cluster {
     /// Runs kubectl with another kubeconfig, for what an account of less power sees.
     pub async fn kubectl_with(&self, kubeconfig: &Path, arguments: &[&str]) -> Kubectl {
         // HOME is where it caches discovery, which must not be shared between clusters.
-        let output = tokio::process::Command::new(self.bin.join("kubectl"))
+        let output = tokio::process::Command::new(&self.kubectl)
             .args(arguments)
             .env("KUBECONFIG", kubeconfig)
             .env("HOME", &*self.dir)
@@ -179,91 +186,10 @@ impl Cluster {
 
     /// Starts the API server again, on the same port and with the same data, and waits until it is ready.
     pub async fn start_apiserver(&self) {
-        let apiserver = Process::start("kube-apiserver", &self.dir, &self.bin.join("kube-apiserver"), &self.arguments);
+        let apiserver = self.program.start(&self.dir);
         wait_until_ready(&self.admin, &[&apiserver]).await;
         *self.apiserver.lock().unwrap_or_else(PoisonError::into_inner) = Some(apiserver);
     }
-}
-
-/// Strangers see whether the server is well, and nothing else.
-const AUTHENTICATION: &str = "\
-apiVersion: apiserver.config.k8s.io/v1beta1
-kind: AuthenticationConfiguration
-anonymous:
-  enabled: true
-  conditions:
-    - path: /healthz
-    - path: /livez
-    - path: /readyz
-";
-
-fn start_etcd(bin: &Path, dir: &Path, url: &str, purpose: Use) -> Process {
-    let peer = format!("http://127.0.0.1:{}", free_port());
-    let mut arguments = vec![
-        format!("--data-dir={}", dir.join("etcd").display()),
-        format!("--listen-client-urls={url}"),
-        format!("--advertise-client-urls={url}"),
-        format!("--listen-peer-urls={peer}"),
-        format!("--initial-advertise-peer-urls={peer}"),
-        format!("--initial-cluster=default={peer}"),
-    ];
-    if purpose != Use::Measured {
-        // The data need not survive a power cut, and disks of build machines are slow.
-        arguments.push("--unsafe-no-fsync".to_owned());
-    }
-    Process::start("etcd", dir, &bin.join("etcd"), &arguments)
-}
-
-fn apiserver_arguments(dir: &Path, authority: &Authority, port: u16, etcd: &str, purpose: Use) -> Vec<String> {
-    let serving = authority.server(dir, "apiserver");
-    let token_key = pki::new_key();
-    pki::write(&dir.join("token.key"), token_key.serialize_pem());
-    pki::write(&dir.join("token.pub"), token_key.public_key_pem());
-    let authority_file = dir.join("authority.crt");
-    pki::write(&authority_file, authority.pem());
-    let authentication = dir.join("authentication.yaml");
-    pki::write(&authentication, AUTHENTICATION);
-    let mut arguments = vec![
-        format!("--etcd-servers={etcd}"),
-        "--bind-address=127.0.0.1".to_owned(),
-        "--advertise-address=127.0.0.1".to_owned(),
-        "--endpoint-reconciler-type=none".to_owned(),
-        format!("--secure-port={port}"),
-        format!("--tls-cert-file={}", serving.certificate_file.display()),
-        format!("--tls-private-key-file={}", serving.key_file.display()),
-        format!("--client-ca-file={}", authority_file.display()),
-        "--authorization-mode=RBAC".to_owned(),
-        "--allow-privileged=true".to_owned(),
-        // Watches that begin with what is there; on by default in most other releases.
-        "--feature-gates=WatchList=true".to_owned(),
-        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-        format!("--service-account-issuer=https://127.0.0.1:{port}/"),
-        format!("--service-account-key-file={}", dir.join("token.pub").display()),
-        format!("--service-account-signing-key-file={}", dir.join("token.key").display()),
-        format!("--authentication-config={}", authentication.display()),
-    ];
-    if purpose != Use::Measured {
-        let policy = dir.join("audit-policy.yaml");
-        pki::write(&policy, audit::POLICY);
-        arguments.push(format!("--audit-policy-file={}", policy.display()));
-        arguments.push(format!("--audit-log-path={}", dir.join(audit::LOG).display()));
-    }
-    arguments
-}
-
-fn start_controller_manager(bin: &Path, dir: &Path, kubeconfig: &Path) -> Process {
-    let arguments = [
-        format!("--kubeconfig={}", kubeconfig.display()),
-        format!("--service-account-private-key-file={}", dir.join("token.key").display()),
-        format!("--root-ca-file={}", dir.join("authority.crt").display()),
-        // Without these, deletion of owners and namespaces never ends, and namespaces have no default account.
-        "--controllers=garbage-collector-controller,namespace-controller,serviceaccount-controller,\
-         serviceaccount-token-controller,clusterrole-aggregation-controller"
-            .to_owned(),
-        "--leader-elect=false".to_owned(),
-        "--secure-port=0".to_owned(),
-    ];
-    Process::start("kube-controller-manager", dir, &bin.join("kube-controller-manager"), &arguments)
 }
 
 async fn wait_until_ready(admin: &Access, processes: &[&Process]) {
@@ -274,15 +200,6 @@ async fn wait_until_ready(admin: &Access, processes: &[&Process]) {
         }
         let request = http::Request::get("/readyz").body(Vec::new()).expect("a fixed request");
         client.request_text(request).await
-    })
-    .await;
-}
-
-async fn wait_for_default_account(admin: &Access, controller_manager: &Process) {
-    let accounts: Api<ServiceAccount> = Api::namespaced(admin.client(), "default");
-    wait_ok("the controllers to work", START_TIMEOUT, || async {
-        controller_manager.alive().unwrap_or_else(|why| panic!("the cluster does not start: {why}"));
-        accounts.get("default").await
     })
     .await;
 }
