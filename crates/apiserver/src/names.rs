@@ -238,7 +238,7 @@ fn check_annotations(object: &Value) -> Vec<FieldError> {
 
 fn check_owners(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let mut controller: Option<&str> = None;
+    let mut controller: Option<String> = None;
     let owners = object::meta(object).and_then(|meta| meta.get("ownerReferences")).and_then(Value::as_array);
     for owner in owners.into_iter().flatten() {
         let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -270,18 +270,18 @@ fn check_owners(object: &Value) -> Vec<FieldError> {
             ));
         }
         if owner.get("controller") == Some(&Value::Bool(true)) {
-            if let Some(first) = controller {
-                let name = text("name");
+            if let Some(first) = &controller {
+                let second = format!("{}/{}", text("kind"), text("name"));
                 errors.push(FieldError::invalid(
                     "metadata.ownerReferences",
                     owners.cloned().unwrap_or_default(),
                     format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} \
-                         and {name}"
+                         and {second}"
                     ),
                 ));
             }
-            controller.get_or_insert(text("name"));
+            controller.get_or_insert_with(|| format!("{}/{}", text("kind"), text("name")));
         }
     }
     errors

@@ -21,7 +21,8 @@ use serde_json::{Map, Value};
 
 use self::compare::{compare, fields_of};
 use self::fields::{FieldSet, as_go_writes};
-use self::managers::{Conflict, Manager, Managers, Operation};
+pub(crate) use self::managers::Operation;
+use self::managers::{Conflict, Manager, Managers};
 use self::shape::Shape;
 use crate::object;
 use crate::resource::{Part, Resource, Version};
@@ -129,6 +130,33 @@ pub fn record_update(schema: &Schema, old: Option<&Value>, new: &mut Value, writ
     }
     managers.fold_old_updates();
     set_managers(new, managers);
+}
+
+/// Why the owners of an object cannot be followed from `old` to `new`: somebody owns fields in another version, which
+/// does not know all that the objects have in this one.
+pub(crate) fn lost_in_translation(
+    resource: &Resource,
+    old: &Value,
+    new: &Value,
+    writer: Writer<'_>,
+    operation: Operation,
+) -> Option<String> {
+    if !resource.custom || resource.versions.len() == 1 {
+        return None;
+    }
+    let managers = managers_of(old);
+    let writing = Manager::of(writer, operation);
+    let others = managers.versions_of_others(&writing);
+    let others = others.filter(|version| *version != writer.api_version);
+    let mut versions =
+        others.filter_map(|other| resource.versions.iter().find(|one| resource.api_version(one) == other));
+    versions.find_map(|version| {
+        let check = |object: &Value, which: &str| {
+            let fault = check::check(object, Shape::of(&version.schema))?;
+            Some(format!("failed to convert {which} object: {fault}"))
+        };
+        check(old, "old").or_else(|| check(new, "new"))
+    })
 }
 
 /// Takes over the old `managedFields` if nothing but their times has changed: a write that changes nothing is none.
@@ -321,7 +349,8 @@ fn nothing_but_what_is_always_there(object: &Value, custom: bool) -> Value {
     let always = fields.filter_map(|(key, value)| {
         let was = match value {
             Value::Null => Value::Null,
-            Value::String(text) if text.is_empty() => value.clone(),
+            // The one text that may be empty and yet said.
+            Value::String(text) if text.is_empty() && key != "holderIdentity" => value.clone(),
             Value::Object(_) if ALWAYS_THERE.contains(&key.as_str()) => nothing_but_what_is_always_there(value, false),
             _ => return None,
         };

@@ -2,7 +2,7 @@
 
 pub mod accept;
 pub mod body;
-mod go_json;
+pub(crate) mod go_json;
 pub mod path;
 pub mod query;
 #[cfg(test)]

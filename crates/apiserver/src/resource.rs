@@ -147,8 +147,12 @@ pub struct Hooks {
     pub warnings: fn(new: &Value) -> Vec<String>,
     /// When deletion has been asked for and the object stays for now: a namespace becomes `Terminating`.
     pub deleting: fn(object: &mut Value),
+    /// Why an object of this name can never be deleted.
+    pub stays: fn(name: &str) -> Option<&'static str>,
     /// What keeps an object that is being deleted, beside `metadata.finalizers`: a namespace's `spec.finalizers`.
     pub held: fn(object: &Value) -> bool,
+    /// Whether putting an object where there is none makes it.
+    pub made_by_replacing: bool,
 }
 
 impl Hooks {
@@ -161,7 +165,9 @@ impl Hooks {
         valid_name: crate::names::subdomain,
         warnings: |_| Vec::new(),
         deleting: |_| {},
+        stays: |_| None,
         held: |_| false,
+        made_by_replacing: false,
     };
 }
 

@@ -198,9 +198,9 @@ pub(crate) fn qualified(served: &Served) -> Qualified<'_> {
     Qualified { group: served.group(), name: &served.resource.plural }
 }
 
-/// For messages about the content of objects.
+/// For messages about the content of objects; here Events are of the core group whoever asks.
 pub(crate) fn qualified_kind(served: &Served) -> Qualified<'_> {
-    Qualified { group: served.group(), name: &served.resource.kind }
+    served.resource.qualified_kind()
 }
 
 pub(crate) fn not_found(served: &Served, name: &str) -> Failure {

@@ -122,6 +122,9 @@ fn read_value(schema: &Value, place: &Place<'_>, value: &mut Value, unknown: &mu
         ("object", Value::Object(entries)) => {
             let Some(schema) = schema.get("additionalProperties") else { return Ok(()) };
             for (key, value) in entries {
+                if value.is_null() && schema["type"] == "string" {
+                    *value = "".into();
+                }
                 read_value(schema, &place.entry(key), value, unknown)?;
             }
             Ok(())

@@ -67,7 +67,7 @@ pub(super) fn resource() -> Result<Resource, Failure> {
     )?;
     let convert = Some(Convert { store, load });
     let other = Version { group: Some(GROUP.to_owned()), convert, ..other };
-    let hooks = Hooks { default, validate, ..Hooks::NONE };
+    let hooks = Hooks { default, validate, made_by_replacing: true, ..Hooks::NONE };
     Ok(plan.resource(vec![core, other], hooks))
 }
 

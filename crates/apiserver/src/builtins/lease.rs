@@ -17,7 +17,7 @@ pub(super) fn resource() -> Result<Resource, Failure> {
     };
     let holder = |object: &Value, _| rules::text(object, &["spec", "holderIdentity"]).into();
     let columns = vec![name_column(), column("Holder", "Who holds it.", Cell::Compute(holder)), age_column()];
-    let hooks = Hooks { default, prepare, validate, ..Hooks::NONE };
+    let hooks = Hooks { default, prepare, validate, made_by_replacing: true, ..Hooks::NONE };
     Ok(plan.resource(vec![v1("io.k8s.api.coordination.v1.Lease", columns, &[])?], hooks))
 }
 

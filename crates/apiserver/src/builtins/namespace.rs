@@ -23,7 +23,7 @@ pub(super) fn resource() -> Result<Resource, Failure> {
     let columns =
         vec![name_column(), column("Status", "Whether it is being deleted.", Cell::Compute(phase)), age_column()];
     let version = Version { status: true, ..v1("io.k8s.api.core.v1.Namespace", columns, &[".status.phase"])? };
-    let hooks = Hooks { default, prepare, validate, valid_name: names::label, deleting, held, ..Hooks::NONE };
+    let hooks = Hooks { default, prepare, validate, valid_name: names::label, deleting, stays, held, ..Hooks::NONE };
     Ok(plan.resource(vec![version], hooks))
 }
 
@@ -77,7 +77,7 @@ fn validate(new: &Value, old: Option<&Value>, part: Part, _: &Version) -> Vec<Fi
         for (index, name) in finalizers(new).enumerate() {
             let path = if old.is_none() { "spec.finalizers".to_owned() } else { format!("spec.finalizers[{index}]") };
             let mut wrong = names::qualified_faults(name);
-            if wrong.is_empty() && !name.contains('/') && ![FINALIZER, "orphan", "foregroundDeletion"].contains(&name) {
+            if !name.contains('/') && ![FINALIZER, "orphan", "foregroundDeletion"].contains(&name) {
                 wrong.push("name is neither a standard finalizer name nor is it fully qualified".to_owned());
             }
             errors.extend(wrong.into_iter().map(|why| FieldError::invalid(&path, name, why)));
@@ -106,6 +106,10 @@ fn deleting(namespace: &mut Value) {
     if let Some(status) = namespace.get_mut("status") {
         rules::set(status, "phase", "Terminating".into());
     }
+}
+
+fn stays(name: &str) -> Option<&'static str> {
+    matches!(name, "default" | "kube-system" | "kube-public").then_some("this namespace may not be deleted")
 }
 
 fn held(namespace: &Value) -> bool {

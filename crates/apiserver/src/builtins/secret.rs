@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::rules::{self, MOST_DATA};
 use super::{Plan, age_column, column, name_column, v1};
+use crate::request::go_json;
 use crate::resource::{Cell, Hooks, Part, Resource, Scope, Version};
 use crate::status::{Failure, FieldError, FieldFault};
 
@@ -28,7 +29,7 @@ pub(super) fn resource() -> Result<Resource, Failure> {
         column("Data", "How many entries there are.", Cell::Compute(|object, _| rules::count(object, "data").into())),
         age_column(),
     ];
-    let hooks = Hooks { default, validate, ..Hooks::NONE };
+    let hooks = Hooks { default, validate, warnings, ..Hooks::NONE };
     Ok(plan.resource(vec![v1("io.k8s.api.core.v1.Secret", columns, &[".type"])?], hooks))
 }
 
@@ -67,6 +68,17 @@ fn validate(new: &Value, old: Option<&Value>, _: Part, _: &Version) -> Vec<Field
     errors
 }
 
+/// A certificate or key that is none is taken, with a remark.
+fn warnings(new: &Value) -> Vec<String> {
+    if rules::text(new, &["type"]) != "kubernetes.io/tls" {
+        return Vec::new();
+    }
+    let data = rules::bytes(new, "data");
+    let has_pem = |key: &str| data.get(key).is_some_and(|text| String::from_utf8_lossy(text).contains("-----BEGIN "));
+    let what = [("tls.crt", "certificate"), ("tls.key", "key")].into_iter().find(|(key, _)| !has_pem(key));
+    what.map(|(_, what)| format!("tls: failed to find any PEM data in {what} input")).into_iter().collect()
+}
+
 /// What secrets of this type must hold and this one does not.
 fn missing(kind: &str, new: &Value, data: &BTreeMap<&str, Vec<u8>>) -> Vec<FieldError> {
     const ACCOUNT: &str = "kubernetes.io/service-account.name";
@@ -98,7 +110,7 @@ fn well_formed(key: &str, data: &BTreeMap<&str, Vec<u8>>) -> Vec<FieldError> {
     match serde_json::from_slice::<Map<String, Value>>(bytes) {
         Ok(_) => Vec::new(),
         Err(why) => {
-            let why = if why.is_eof() { "unexpected end of JSON input".to_owned() } else { why.to_string() };
+            let why = go_json::complaint(bytes).unwrap_or_else(|| why.to_string());
             vec![FieldError::invalid(path, "<secret contents redacted>", why)]
         }
     }

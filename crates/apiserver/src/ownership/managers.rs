@@ -224,6 +224,11 @@ impl Managers {
         self.0.retain(|manager| !manager.fields.is_empty());
     }
 
+    /// The versions in which others than `writer` have written.
+    pub(crate) fn versions_of_others(&self, writer: &Manager) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|manager| !manager.is_same(writer)).map(|manager| manager.api_version.as_str())
+    }
+
     /// All fields that others than `writer` own.
     pub(crate) fn owned_by_others(&self, writer: &Manager) -> FieldSet {
         let mut owned = FieldSet::default();

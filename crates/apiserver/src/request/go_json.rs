@@ -1,7 +1,7 @@
 //! What Go's JSON parser says about text that is not JSON: clients see it word for word.
 
 /// The complaint about a text, if it is not JSON.
-pub(super) fn complaint(text: &[u8]) -> Option<String> {
+pub(crate) fn complaint(text: &[u8]) -> Option<String> {
     Scanner { text, at: 0, open: Vec::new() }.run().err()
 }
 

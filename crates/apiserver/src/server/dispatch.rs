@@ -175,7 +175,11 @@ impl Front {
                 None => return answer::nowhere(),
             },
         };
-        answered.unwrap_or_else(|failure| answer::failed(&failure, plain))
+        let mut response = answered.unwrap_or_else(|failure| answer::failed(&failure, plain));
+        if let Some(deprecation) = asked.served.as_ref().and_then(|served| served.version().deprecation.as_ref()) {
+            answer::warn(&mut response, std::slice::from_ref(deprecation));
+        }
+        response
     }
 
     /// Paths that lead to no resource.
@@ -233,7 +237,7 @@ impl Front {
             form,
             include,
         };
-        let mut response = match (call.subresource, call.verb) {
+        match (call.subresource, call.verb) {
             ("scale", _) => self.scale(&call, body).await,
             ("token", _) => self.token(&call, body).await,
             (_, Verb::Get) => self.get(&call),
@@ -245,11 +249,7 @@ impl Front {
             (_, Verb::Delete) => self.delete(&call, body).await,
             (_, Verb::DeleteCollection) => self.delete_collection(&call, body).await,
             (_, Verb::Other) => Err(not_supported(served, "")),
-        }?;
-        if let Some(deprecation) = &served.version().deprecation {
-            answer::warn(&mut response, std::slice::from_ref(deprecation));
         }
-        Ok(response)
     }
 
     fn get(&self, call: &Call<'_>) -> Result<Response<Body>, Failure> {

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::decode::{cannot_be_handled, read};
+use super::decode::{Read, cannot_be_handled, read};
 use super::draft::Draft;
 use super::update::is_core;
 use super::{Api, Incoming, Lens, WriteOptions, Written, plain_failure, qualified, qualified_kind, store_failure};
@@ -35,6 +35,17 @@ impl Api {
         check_open(served, "create")?;
         let read =
             read(served, incoming.into(), options.field_validation).map_err(|why| cannot_be_handled(served, &why))?;
+        self.make(served, namespace, read, options).await
+    }
+
+    /// Makes an object that has been read.
+    pub(super) async fn make(
+        &self,
+        served: &Served,
+        namespace: &str,
+        read: Read,
+        options: &WriteOptions,
+    ) -> Result<Written, Failure> {
         let mut object = read.object;
         settle_namespace(served, namespace, &mut object)?;
         self.check_namespace(served, namespace, object::name(&object))?;
@@ -89,6 +100,7 @@ impl Api {
                     object::meta_mut(&mut object).insert("generation".to_owned(), 1.into());
                 }
                 check_new(served, &lens, &object)?;
+                lens.settle(&mut object);
             }
             let name = object::name(&object).to_owned();
             let key = resource.key(object::namespace(&object), &name);
@@ -98,7 +110,7 @@ impl Api {
                     None => Ok(None),
                 }
             } else {
-                let draft = Draft::of(&object);
+                let draft = Draft::fitting(&object)?;
                 self.store().write(&key, Expect::Absent, Change::Put(draft.render())).await.map(Some)
             };
             match revision {

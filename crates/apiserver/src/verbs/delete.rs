@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::decode::kind_of;
 use super::draft::Draft;
-use super::{Api, Lens, Paging, not_found, plain_failure, qualified_kind, store_failure};
+use super::{Api, Lens, Paging, not_found, plain_failure, qualified, qualified_kind, store_failure};
 use crate::catalogue::Served;
 use crate::object;
 use crate::request::query::{Query, check_dry_run, invalid_options};
@@ -125,6 +125,9 @@ impl Api {
         options: &DeleteOptions,
     ) -> Result<Deleted, Failure> {
         let resource = &served.resource;
+        if let Some(why) = (resource.hooks.stays)(name) {
+            return Err(Failure::forbidden(qualified(served), name, why));
+        }
         let lens = Lens::new(served);
         loop {
             let before = self.before(served, namespace, name)?.ok_or_else(|| not_found(served, name))?;
@@ -145,9 +148,7 @@ impl Api {
             };
             match written {
                 Ok(revision) => {
-                    if kept {
-                        object::meta_mut(&mut new).insert("resourceVersion".to_owned(), revision.to_string().into());
-                    }
+                    object::meta_mut(&mut new).insert("resourceVersion".to_owned(), revision.to_string().into());
                     lens.load(&mut new);
                     return Ok(if kept { Deleted::Going(new) } else { Deleted::Gone(new) });
                 }

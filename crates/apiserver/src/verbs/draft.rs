@@ -3,7 +3,12 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::plain_failure;
+use crate::status::Failure;
 use crate::store::{Render, Revision};
+
+/// How many bytes an object may have: what etcd takes by default.
+const MOST: usize = 1536 * 1024;
 
 /// All of an object's bytes but its resource version.
 ///
@@ -15,6 +20,15 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// Fails if the object is too large.
+    pub(super) fn fitting(object: &Value) -> Result<Self, Failure> {
+        let draft = Self::of(object);
+        if draft.before.len() + draft.after.len() > MOST {
+            return Err(plain_failure("etcdserver: request is too large"));
+        }
+        Ok(draft)
+    }
+
     pub(super) fn of(object: &Value) -> Self {
         let mut text = Vec::with_capacity(1024);
         let mut split = 0;
@@ -120,6 +134,12 @@ mod tests {
         }));
         let text = r#"{"apiVersion":"v1","kind":"K","a":1,"metadata":{"name":"n","resourceVersion":"17","uid":"u"},"spec":{"x":"{"}}"#;
         assert_eq!(draft.bytes(17), text);
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused() {
+        let failure = Draft::fitting(&json!({"metadata": {}, "data": "x".repeat(MOST)})).err().unwrap();
+        assert_eq!(failure.message, "etcdserver: request is too large");
     }
 
     #[test]

@@ -106,7 +106,6 @@ impl Lens {
             (convert.load)(value);
         } else if self.translates {
             version.schema.prune(value);
-            version.schema.default(value);
         }
         value["apiVersion"] = self.served.api_version().into();
     }
@@ -118,5 +117,12 @@ impl Lens {
             (convert.store)(value);
         }
         value["apiVersion"] = self.served.resource.api_version(stored).into();
+    }
+
+    /// Drops what the stored version has no room for: what only the caller's version knows is checked and then lost.
+    pub(crate) fn settle(&self, value: &mut Value) {
+        if self.translates && self.served.version().convert.is_none() {
+            self.served.resource.stored().schema.prune(value);
+        }
     }
 }

@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::create::{check_open, drop_status, remarks, settle_namespace};
 use super::decode::{Read, cannot_be_patched, kind_of, not_another_built_in, read};
 use super::update::{Attempt, Record, check_name, keep_other_parts, part_name};
-use super::{Api, Incoming, WriteOptions, Written, modified, not_found, qualified};
+use super::{Api, Incoming, WriteOptions, Written, modified, not_found, plain_failure, qualified};
 use crate::catalogue::Served;
 use crate::object;
-use crate::ownership::{self, Writer};
+use crate::ownership::{self, Operation, Writer};
 use crate::patch;
 use crate::request::body::Document;
 use crate::resource::Part;
@@ -100,10 +100,20 @@ impl Api {
             };
             let schema = &served.version().schema;
             let merged = ownership::apply(schema, live, &intent.value, writer, options.force)?;
+            if let Some(live) = live
+                && let Some(why) =
+                    ownership::lost_in_translation(&served.resource, live, &merged, writer, Operation::Apply)
+            {
+                return Err(plain_failure(why));
+            }
             let duplicates = intent.duplicates.clone();
             let incoming = Incoming { duplicates, ..Incoming::from(merged.clone()) };
             let Read { mut object, mut warnings } =
                 read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&merged, &why))?;
+            if served.resource.custom && live.is_some_and(|live| same_but_for_owners(live, &merged)) {
+                // Who applies what is there already does not bring in defaults either.
+                object = merged;
+            }
             let Some(before) = before else {
                 let uid = object::uid(&object);
                 if !uid.is_empty() {
@@ -142,6 +152,15 @@ impl Api {
             }
         }
     }
+}
+
+fn same_but_for_owners(one: &Value, other: &Value) -> bool {
+    let without_owners = |object: &Value| {
+        let mut object = object.clone();
+        object::meta_mut(&mut object).remove("managedFields");
+        object
+    };
+    without_owners(one) == without_owners(other)
 }
 
 /// What the object becomes, and what there is to remark about the patch.

@@ -12,7 +12,7 @@ use super::{
 use crate::catalogue::Served;
 use crate::names;
 use crate::object;
-use crate::ownership::{self, Writer};
+use crate::ownership::{self, Operation, Writer};
 use crate::request::query::parse_uint;
 use crate::resource::Part;
 use crate::status::{Failure, FieldError, FieldFault};
@@ -54,9 +54,9 @@ impl Api {
         incoming: impl Into<Incoming> + Send,
         options: &WriteOptions,
     ) -> Result<Written, Failure> {
-        let read =
+        let mut read =
             read(served, incoming.into(), options.field_validation).map_err(|why| cannot_be_handled(served, &why))?;
-        let mut object = read.object;
+        let mut object = read.object.clone();
         settle_namespace(served, namespace, &mut object)?;
         check_name(name, &object)?;
         let given = read_version(&object)?;
@@ -73,7 +73,13 @@ impl Api {
                 );
                 return Err(Failure::conflict(qualified(served), name, why));
             }
-            let Some(before) = before else { return Err(not_found(served, name)) };
+            let Some(before) = before else {
+                if part != Part::Main || !served.resource.hooks.made_by_replacing {
+                    return Err(not_found(served, name));
+                }
+                object::meta_mut(&mut read.object).remove("resourceVersion");
+                return self.make(served, namespace, read, options).await;
+            };
             match self.overwrite(served, part, &before, object.clone(), options, Record::Update).await? {
                 Attempt::Done(object) => {
                     let mut warnings = read.warnings;
@@ -138,27 +144,33 @@ impl Api {
         keep_other_parts(served, part, &before.shown, &mut new);
         keep_what_the_server_set(&before.shown, &mut new);
         if record == Record::Update {
+            let api_version = served.api_version();
             let writer = Writer {
                 manager: &options.manager,
-                api_version: &served.api_version(),
+                api_version: &api_version,
                 kind: &resource.kind,
                 subresource,
                 untouched: ownership::untouched(resource, served.version(), part),
                 custom: resource.custom,
                 now: self.now(),
             };
-            ownership::record_update(&served.version().schema, Some(&before.shown), &mut new, writer);
+            if ownership::lost_in_translation(resource, &before.shown, &new, writer, Operation::Update).is_some() {
+                object::meta_mut(&mut new).remove("managedFields");
+            } else {
+                ownership::record_update(&served.version().schema, Some(&before.shown), &mut new, writer);
+            }
         }
         if resource.custom && part == Part::Status {
             keep_metadata(&before.shown, &mut new);
         }
         lens.store(&mut new);
         (resource.hooks.prepare)(&mut new, Some(&before.stored), part);
-        if resource.custom && differs_beyond_metadata(&before.stored, &new, part) {
+        if resource.custom && differs_beyond_metadata(&before.shown, &new, part) {
             let generation = object::meta(&before.stored).and_then(|meta| meta.get("generation")?.as_i64());
             object::meta_mut(&mut new).insert("generation".to_owned(), (generation.unwrap_or_default() + 1).into());
         }
         check_changed(served, part, &lens, before, &new)?;
+        lens.settle(&mut new);
         let gone =
             object::is_deleting(&new) && object::finalizers(&new).next().is_none() && !(resource.hooks.held)(&new);
         let shown = |mut object: Value| {
@@ -172,7 +184,8 @@ impl Api {
         if options.dry_run {
             return Ok(shown(new));
         }
-        let draft = Draft::of(&new);
+        // Who watches sees an object go as it was before.
+        let draft = if gone { Draft::of(&before.stored) } else { Draft::fitting(&new)? };
         let change = if gone { Change::Delete(draft.render()) } else { Change::Put(draft.render()) };
         match self.store().write(&before.entry.key, Expect::Revision(before.entry.revision), change).await {
             // Whoever removes the last finalizer sees the version before the removal, as in Kubernetes.

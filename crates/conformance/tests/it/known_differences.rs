@@ -20,6 +20,16 @@ pub(crate) const KNOWN_DIFFERENCES: &[KnownDifference] = &[
         at: "*",
         reason: "Nothing is answered in protobuf, not even the refusal of those who accept only that.",
     },
+    KnownDifference {
+        cases: &["may_i"],
+        at: "/body/metadata/managedFields",
+        reason: "Reviews of access are answered without `managedFields`.",
+    },
+    KnownDifference {
+        cases: &["accounts_that_are_none"],
+        at: "/body/metadata/managedFields",
+        reason: "An object whose list lacks the keys of its items still gets `managedFields`.",
+    },
 ];
 
 const DOCUMENT: &str = include_str!("../../../../docs/standalone.md");
