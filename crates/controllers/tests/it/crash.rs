@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use api::beskar7::PhysicalHost;
 use controllers::clock::SystemClock;
 use controllers::leader::Timing;
 use controllers::operator::Election;
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::gate::{Gate, Passage, Side};
 use crate::story::{HOST, HURRY, ISO, assert_tidy, running_bmc, runs, unclaimed};
-use crate::world::{Hurry, Running, SOON, World, claim};
+use crate::world::{Hurry, Running, SOON, World, claim, state_of};
 
 /// Lives that are led at the same time: most of a life is waiting.
 const LANES: usize = 8;
