@@ -35,7 +35,12 @@ impl Life {
         self.0.death.run_until_cancelled(work).await
     }
 
-    fn die(&self) {
+    /// Comes when the process is dead.
+    pub(super) async fn end(&self) {
+        self.0.death.cancelled().await;
+    }
+
+    pub(super) fn die(&self) {
         self.0.death.cancel();
     }
 

@@ -13,9 +13,11 @@ use serde_json::Value;
 use sim::{Bmc, BmcSpec, Dropped, Hardware, Kind, Personality, Timing};
 
 use super::fate::Life;
-use super::model::Model;
 use crate::dialect::ANCHOR_ANNOTATION;
 use crate::hands::Dial;
+
+/// Shows a host as the API server has it.
+pub(super) type Show = Arc<dyn Fn(&str) -> Option<Arc<Value>> + Send + Sync>;
 
 /// All BMCs by the name of their host, and what was done to them.
 #[derive(Clone, Default)]
@@ -70,15 +72,15 @@ impl Servers {
     }
 
     /// The lines of one process.
-    pub(super) fn dial(&self, model: &Model, life: &Life) -> Dial {
-        let (servers, model, life) = (self.clone(), model.clone(), life.clone());
+    pub(super) fn dial(&self, show: &Show, life: &Life) -> Dial {
+        let (servers, show, life) = (self.clone(), show.clone(), life.clone());
         Arc::new(move |address, _| {
             let name = address.host().to_owned();
             let line = Line {
                 bmc: servers.bmcs[&name].clone(),
                 name,
                 servers: servers.clone(),
-                model: model.clone(),
+                show: show.clone(),
                 life: life.clone(),
             };
             Ok(Arc::new(line) as Arc<dyn Transport>)
@@ -90,7 +92,7 @@ struct Line {
     name: String,
     bmc: Bmc,
     servers: Servers,
-    model: Model,
+    show: Show,
     life: Life,
 }
 
@@ -131,7 +133,7 @@ impl Line {
             || matches!(kind, Kind::System | Kind::SystemSettings | Kind::Bios | Kind::BiosSettings);
         let mut notes = self.servers.notes();
         notes.trace.push(format!("  {}: {what}", self.name));
-        if !harmless && self.model.host(&self.name).is_some_and(|host| runs_for_its_owner(&host)) {
+        if !harmless && (self.show)(&self.name).is_some_and(|host| runs_for_its_owner(&host)) {
             notes.crimes.push(format!("{what} at {}, which runs for its owner", self.name));
         }
     }

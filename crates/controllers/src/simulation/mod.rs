@@ -12,6 +12,7 @@ mod fate;
 mod fleet;
 mod model;
 mod play;
+mod whole;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,12 +23,18 @@ const SEEDS: u64 = 10_000;
 
 #[test]
 fn random_histories_hurt_nobody_and_converge() {
+    play_all("random_histories", SEEDS, play);
+}
+
+/// Plays histories, and tells how to play those again that went wrong.
+fn play_all(test: &str, seeds: u64, play: fn(u64, bool) -> Outcome) {
     if let Some(seed) = number("BESKAR7_SEED") {
-        let Outcome { trace, verdict } = play(seed, true);
+        let Outcome { trace, verdict, .. } = play(seed, true);
         println!("{}", trace.join("\n"));
         return verdict.unwrap();
     }
-    let (next, last) = (AtomicU64::new(1), number("BESKAR7_SEEDS").unwrap_or(SEEDS));
+    let (next, last) = (AtomicU64::new(1), number("BESKAR7_SEEDS").unwrap_or(seeds));
+    let spent = AtomicU64::new(0);
     let worker = || {
         let mut failures = Vec::new();
         loop {
@@ -35,7 +42,9 @@ fn random_histories_hurt_nobody_and_converge() {
             if seed > last || failures.len() > 2 {
                 return failures;
             }
-            if let Err(why) = play(seed, false).verdict {
+            let Outcome { verdict, spent: history, .. } = play(seed, false);
+            spent.fetch_add(history.as_secs(), Ordering::Relaxed);
+            if let Err(why) = verdict {
                 failures.push((seed, why));
             }
         }
@@ -45,9 +54,10 @@ fn random_histories_hurt_nobody_and_converge() {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
+    println!("{} hours went by in {last} histories", spent.into_inner() / 3600);
     for (seed, why) in &failures {
         println!(
-            "seed {seed}: {why}\n  play it again: BESKAR7_SEED={seed} cargo test -p beskar7-controllers random_histories -- --nocapture"
+            "seed {seed}: {why}\n  play it again: BESKAR7_SEED={seed} cargo test -p beskar7-controllers {test} -- --nocapture"
         );
     }
     assert!(failures.is_empty(), "{} histories went wrong", failures.len());

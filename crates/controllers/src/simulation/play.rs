@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::fate::Life;
-use super::fleet::Servers;
+use super::fleet::{Servers, Show};
 use super::model::Model;
 use crate::beskar7::PhysicalHosts;
 use crate::brake::{Brake, BrakeConfig};
@@ -42,6 +42,8 @@ const SETTLE: Duration = Duration::from_mins(12);
 pub(super) struct Outcome {
     pub(super) trace: Vec<String>,
     pub(super) verdict: Result<(), String>,
+    /// How much time went by in it.
+    pub(super) spent: Duration,
 }
 
 /// Plays the history of a seed.
@@ -51,7 +53,8 @@ pub(super) fn play(seed: u64, told: bool) -> Outcome {
     runtime.block_on(async {
         let mut stage = Stage::new(seed, told);
         let verdict = stage.play().await;
-        Outcome { trace: std::mem::take(&mut stage.servers.notes().trace), verdict }
+        let trace = std::mem::take(&mut stage.servers.notes().trace);
+        Outcome { trace, verdict, spent: stage.started.elapsed() }
     })
 }
 
@@ -361,7 +364,9 @@ impl Process {
         let vault = Vault::new(client.clone(), known);
         let clock: Arc<dyn crate::clock::Clock> = Arc::new(clock);
         let metrics = Metrics::default();
-        let dial = servers.dial(model, &life);
+        let hosts = model.clone();
+        let show: Show = Arc::new(move |name| hosts.host(name));
+        let dial = servers.dial(&show, &life);
         let hands = Hands::new(dial, Arc::new(metrics.clone()), metrics.clone(), clock.clone(), 4, wake, &stop);
         let brake = BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false };
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {
@@ -468,7 +473,7 @@ impl Process {
     }
 }
 
-fn host(name: &str) -> Value {
+pub(super) fn host(name: &str) -> Value {
     json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
         "kind": "PhysicalHost",
@@ -491,7 +496,7 @@ fn unclaim(host: &mut Value) {
     spec.remove("bootIsoSource");
 }
 
-fn effect(random: &mut fastrand::Rng) -> Effect {
+pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
     let span = Duration::from_secs(random.u64(1..90));
     match random.u32(..14) {
         0 => Effect::Latency(span),

@@ -1,0 +1,14 @@
+//! The whole process under paused time: operators with kube's controllers, leader election and watches, the API server that
+//! `beskar7 standalone` embeds, and simulated BMCs. What befalls them follows from a seed; how kube's controllers order what is
+//! due at once does not, because their hash maps are random. So a seed that failed once may need several tries to fail again.
+
+mod play;
+mod wire;
+
+/// As many as fit into about a minute of a build machine.
+const SEEDS: u64 = 100;
+
+#[test]
+fn whole_histories_hurt_nobody_and_converge() {
+    super::play_all("whole_histories", SEEDS, play::play);
+}

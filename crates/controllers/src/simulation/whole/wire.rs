@@ -1,0 +1,161 @@
+//! The way of an operator to the API server, on which everything happens that happens to such ways.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::Body as Answered;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::simulation::fate::Life;
+
+const PATCH: &str = "application/merge-patch+json";
+
+/// What lies between all operators and the API server.
+#[derive(Clone)]
+pub(super) struct Wire {
+    router: Router,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    outage: Option<(Instant, Outage)>,
+    /// How many of the next writes to hosts find that somebody was faster.
+    rivals: u32,
+    /// Writes that operators tried, without Events and Leases.
+    writes: u64,
+    last_write: String,
+    /// Ends the watches of today.
+    cut: CancellationToken,
+}
+
+/// How an outage shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Outage {
+    /// Nobody answers.
+    Refused,
+    /// Somebody answers, but cannot help.
+    Unavailable,
+    /// What is asked for happens; the answer is lost.
+    AnswerLost,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was lost")]
+pub(super) struct ConnectionLost;
+
+impl Wire {
+    pub(super) fn new(router: Router) -> Self {
+        Self { router, state: Arc::default() }
+    }
+
+    /// The way of one process.
+    pub(super) fn client(&self, life: &Life) -> Client {
+        Client::new(Line { wire: self.clone(), life: life.clone() }, "lab")
+    }
+
+    pub(super) fn fail_until(&self, until: Instant, outage: Outage) {
+        self.state().outage = Some((until, outage));
+    }
+
+    /// Before each of the next so many writes to hosts, somebody else changes the object.
+    pub(super) fn interfere(&self, count: u32) {
+        self.state().rivals = count;
+    }
+
+    pub(super) fn cut_watches(&self) {
+        std::mem::take(&mut self.state().cut).cancel();
+    }
+
+    pub(super) fn calm_down(&self) {
+        let mut state = self.state();
+        (state.outage, state.rivals) = (None, 0);
+    }
+
+    pub(super) fn writes(&self) -> u64 {
+        self.state().writes
+    }
+
+    pub(super) fn last_write(&self) -> String {
+        self.state().last_write.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    async fn carry(&self, request: Request<Body>) -> Result<Response<Answered>, ConnectionLost> {
+        let path = request.uri().path().to_owned();
+        let outage = self.state().outage.filter(|(until, _)| Instant::now() < *until).map(|(_, outage)| outage);
+        match outage {
+            Some(Outage::Refused) => return Err(ConnectionLost),
+            Some(Outage::Unavailable) => {
+                let mut response = Response::new(Answered::empty());
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                return Ok(response);
+            }
+            Some(Outage::AnswerLost) | None => {}
+        }
+        if request.method() != Method::GET && !["/events", "/leases"].iter().any(|apart| path.contains(apart)) {
+            let rival = {
+                let mut state = self.state();
+                state.writes += 1;
+                state.last_write = format!("{} {path}", request.method());
+                let rival = path.contains("/physicalhosts/") && state.rivals > 0;
+                state.rivals -= u32::from(rival);
+                rival.then_some(state.writes)
+            };
+            if let Some(number) = rival {
+                self.touch(path.trim_end_matches("/status"), number).await;
+            }
+        }
+        let cut = self.state().cut.clone();
+        let answer = self.ask(request).await;
+        if outage.is_some() {
+            return Err(ConnectionLost);
+        }
+        let ended = async move { cut.cancelled().await };
+        Ok(answer.map(|body| Answered::from_stream(body.into_data_stream().take_until(ended.boxed()))))
+    }
+
+    /// Changes an object as anybody may.
+    async fn touch(&self, path: &str, number: u64) {
+        let patch = json!({"metadata": {"labels": {"touched": number.to_string()}}}).to_string();
+        let request =
+            Request::patch(path).header(http::header::CONTENT_TYPE, PATCH).body(Body::from(patch.into_bytes()));
+        self.ask(request.unwrap()).await;
+    }
+
+    async fn ask(&self, request: Request<Body>) -> Response<Answered> {
+        let Ok(answer) = tower_service::Service::call(&mut self.router.clone(), request).await;
+        answer
+    }
+}
+
+struct Line {
+    wire: Wire,
+    life: Life,
+}
+
+impl tower_service::Service<Request<Body>> for Line {
+    type Response = Response<Answered>;
+    type Error = ConnectionLost;
+    type Future = BoxFuture<'static, Result<Response<Answered>, ConnectionLost>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionLost>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (wire, life) = (self.wire.clone(), self.life.clone());
+        async move { life.effect(wire.carry(request)).await }.boxed()
+    }
+}
