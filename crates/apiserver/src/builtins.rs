@@ -112,6 +112,17 @@ pub(crate) fn name_column() -> Column {
     Column { format: "name".to_owned(), ..column }
 }
 
+/// The columns of scales, whatever they are of.
+pub(crate) fn scale_columns() -> Vec<Column> {
+    let number = |name: &str, description: &str, path: &str| {
+        let column = column(name, description, Cell::Path(path.to_owned()));
+        Column { kind: "integer".to_owned(), ..column }
+    };
+    let desired = |object: &Value, _| object["spec"].get("replicas").cloned().unwrap_or(Value::from(0));
+    let desired = Column { value: Cell::Compute(desired), ..number("Desired", "How many there should be.", "") };
+    vec![name_column(), desired, number("Available", "How many there are.", ".status.replicas"), age_column()]
+}
+
 fn age_column() -> Column {
     let since_creation = |object: &Value, now| age(&object["metadata"]["creationTimestamp"], now).into();
     column("Age", "How long ago the object was made.", Cell::Compute(since_creation))

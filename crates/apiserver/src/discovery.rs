@@ -245,7 +245,12 @@ fn entries(served: &Served) -> Vec<Entry> {
 /// Changes when objects are stored in another version.
 fn storage_hash(served: &Served) -> String {
     let resource = &served.resource;
-    let stored = format!("{}/{}/{}", resource.group, resource.stored().name, resource.kind);
+    let version = match resource.kind.as_str() {
+        // Kubernetes never moved these to the version in which everybody sees them.
+        "CustomResourceDefinition" if !resource.custom => "v1beta1",
+        _ => resource.stored().name.as_str(),
+    };
+    let stored = format!("{}/{version}/{}", resource.group, resource.kind);
     STANDARD.encode(&Sha256::digest(stored)[..8])
 }
 

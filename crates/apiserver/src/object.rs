@@ -71,3 +71,21 @@ pub fn labels(object: &Value) -> impl Iterator<Item = (&str, &str)> {
         .flatten()
         .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
+
+/// Writes whole numbers as Go does, without a point: `1.0` becomes `1`.
+pub(crate) fn write_whole_numbers_plainly(value: &mut Value) {
+    // Beyond this, not every whole number has a float of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(float) = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT) {
+                #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
+                let whole = float as i64;
+                *number = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(write_whole_numbers_plainly),
+        Value::Object(fields) => fields.values_mut().for_each(write_whole_numbers_plainly),
+        _ => {}
+    }
+}

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, IF_NONE_MATCH, LOCATION, VARY};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, IF_NONE_MATCH, LOCATION, VARY,
+};
 use http::{Response, StatusCode};
 use jiff::{Timestamp, ToSpan as _, tz::TimeZone};
 use serde_json::{Value, json};
@@ -50,6 +52,9 @@ pub fn answer(
     now: Timestamp,
 ) -> Option<Response<Bytes>> {
     let documents = catalogue.openapi();
+    if path == "/openapi/v2" {
+        return Some(second(headers));
+    }
     if path == ROOT {
         return Some(respond(StatusCode::OK, documents.index(), &[(CONTENT_TYPE, "text/plain; charset=utf-8")]));
     }
@@ -77,6 +82,24 @@ pub fn answer(
     let in_a_year = in_a_year.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string();
     let forever = [(CACHE_CONTROL, "public, immutable"), (EXPIRES, &in_a_year)];
     Some(respond(StatusCode::OK, body.clone(), &[&about[..], &forever].concat()))
+}
+
+/// The document of OpenAPI v2, which says nothing: kubectl asks for it when v3 does not know a kind.
+fn second(headers: &HeaderMap) -> Response<Bytes> {
+    const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    let accepts =
+        |kind: &str| headers.get_all(ACCEPT).iter().any(|all| all.to_str().is_ok_and(|all| all.contains(kind)));
+    if accepts(ASKED) || accepts(PROTOBUF) {
+        // `swagger`, and `info` with `title` and `version`.
+        let body = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.33.0";
+        return respond(StatusCode::OK, Bytes::from_static(body), &[(CONTENT_TYPE, PROTOBUF), (VARY, "Accept")]);
+    }
+    let document = json!({
+        "swagger": "2.0", "info": { "title": "Kubernetes", "version": "v1.33.0" }, "paths": {}, "definitions": {},
+    });
+    let about = [(CONTENT_TYPE, "application/json"), (VARY, "Accept")];
+    respond(StatusCode::OK, document.to_string().into(), &about)
 }
 
 fn respond(status: StatusCode, body: Bytes, headers: &[(HeaderName, &str)]) -> Response<Bytes> {

@@ -174,6 +174,21 @@ pub fn keep_times(old: &Value, new: &mut Value) {
     }
 }
 
+/// Takes the times from what was written by way of a subresource: Kubernetes has none for scales.
+pub fn forget_times(object: &mut Value, subresource: &str) {
+    let Some(Value::Array(entries)) = object::meta_mut(object).get_mut("managedFields") else { return };
+    for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+        if entry.get("subresource").is_some_and(|found| found == subresource) {
+            entry.remove("time");
+        }
+    }
+}
+
+/// Whether the types of an object are such that its fields can be followed.
+pub fn is_readable(schema: &Schema, object: &Value) -> bool {
+    check::check(object, Shape::of(schema)).is_none()
+}
+
 fn differ_in_times_only(before: &Value, after: &Value) -> bool {
     let (Some(before), Some(after)) = (before.as_array(), after.as_array()) else { return false };
     let timeless = |entry: &'_ Value| -> Vec<(String, Value)> {

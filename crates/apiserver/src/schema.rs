@@ -128,6 +128,11 @@ impl Schema {
         default::default(&self.root, object);
     }
 
+    /// Fills in defaults, and leaves nulls for validation to find: what is applied is not decoded.
+    pub fn default_only(&self, object: &mut Value) {
+        default::default_only(&self.root, object);
+    }
+
     /// What the schema says against the object. With `old`, what was wrong before and is untouched is let pass.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = validate::validate(&self.root, new, ratchet::Old::of(old), "");

@@ -25,6 +25,8 @@ pub struct Failure {
     pub details: Option<Box<Details>>,
     /// `metadata.continue`: how a list whose revision is gone can go on all the same.
     pub continuation: String,
+    /// What there was to remark before it failed.
+    pub warnings: Vec<String>,
 }
 
 /// `metav1.StatusDetails`.
@@ -71,9 +73,15 @@ impl fmt::Display for Qualified<'_> {
 }
 
 impl Failure {
+    /// The same, with remarks.
+    pub(crate) fn with_warnings(mut self, warnings: &[String]) -> Self {
+        self.warnings.extend_from_slice(warnings);
+        self
+    }
+
     /// A failure with a reason and a sentence and nothing else.
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continuation: String::new() }
+        Self { code, reason, message: message.into(), details: None, continuation: String::new(), warnings: Vec::new() }
     }
 
     fn about(mut self, subject: Qualified<'_>, name: &str) -> Self {

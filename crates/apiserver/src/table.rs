@@ -61,11 +61,16 @@ enum Source {
 impl<'a> Tabulator<'a> {
     /// Prepares tables of this version. `meta_version` is the version of the table itself, `v1` or `v1beta1`.
     pub fn new(version: &'a Version, meta_version: &'a str, include: IncludeObject) -> Self {
+        Self::of(&version.columns, meta_version, include)
+    }
+
+    /// Prepares tables with these columns.
+    pub fn of(columns: &'a [Column], meta_version: &'a str, include: IncludeObject) -> Self {
         let source = |column: &Column| match &column.value {
             Cell::Compute(compute) => Source::Compute(*compute),
             Cell::Path(path) => JsonPath::parse(path).map_or(Source::Nothing, Source::Path),
         };
-        let columns = version.columns.iter().map(|column| (column, source(column))).collect();
+        let columns = columns.iter().map(|column| (column, source(column))).collect();
         Self { meta_version, include, columns }
     }
 

@@ -164,17 +164,16 @@ fn held(definition: &Value) -> bool {
 /// Objects may be stored in this version from now on.
 fn remember_stored_version(definition: &mut Value) {
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-    let stored: Vec<String> = versions
+    let stored: Option<String> = versions
         .filter(|version| version["storage"] == true)
-        .filter_map(|version| Some(version["name"].as_str()?.to_owned()))
-        .collect();
+        .find_map(|version| Some(version["name"].as_str()?.to_owned()));
     let Some(Value::Object(status)) = definition.get_mut("status") else { return };
     let known = status.entry("storedVersions").or_insert(Value::Null);
     if !known.is_array() {
         *known = json!([]);
     }
     if let Value::Array(known) = known {
-        for version in stored {
+        if let Some(version) = stored {
             if !known.iter().any(|name| *name == version) {
                 known.push(version.into());
             }

@@ -22,9 +22,8 @@ pub(crate) fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut check = Check { errors: Vec::new() };
     let definition = Props::of(new);
     let spec = definition.and_then(|definition| definition.schema("spec"));
-    let Some(spec) = spec else {
-        return vec![FieldError::required("spec", "")];
-    };
+    let nothing = serde_json::Map::new();
+    let spec = spec.unwrap_or(Props(&nothing));
     if old.is_none() {
         check.name(new, spec);
     }
@@ -74,7 +73,7 @@ impl Check {
         for (index, version) in versions.iter().enumerate() {
             self.version(*version, &at_versions.index(index), &shared);
         }
-        self.version_names(&versions);
+        self.version_names(spec.given("versions"), &versions);
         self.names(spec);
         if let Some(first) = versions.first() {
             self.shared(*first, &versions, &shared);
@@ -131,8 +130,12 @@ impl Check {
         }
     }
 
-    fn version_names(&mut self, versions: &[Props<'_>]) {
+    fn version_names(&mut self, given: Option<&Value>, versions: &[Props<'_>]) {
         let shown = || {
+            if given.is_none() {
+                let nothing = "[]apiextensions.CustomResourceDefinitionVersion(nil)";
+                return FieldFault::InvalidShown(nothing.to_owned());
+            }
             let named: Vec<String> = versions
                 .iter()
                 .map(|version| {

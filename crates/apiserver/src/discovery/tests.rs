@@ -51,7 +51,7 @@ fn legacy_documents_name_groups_versions_and_resources() {
                     "name": "customresourcedefinitions", "singularName": "customresourcedefinition", "namespaced": false,
                     "kind": "CustomResourceDefinition",
                     "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
-                    "shortNames": ["crd", "crds"], "categories": ["api-extensions"], "storageVersionHash": "M5uH+AlWATY=",
+                    "shortNames": ["crd", "crds"], "categories": ["api-extensions"], "storageVersionHash": "jfWCUB31mvA=",
                 },
                 {
                     "name": "customresourcedefinitions/status", "singularName": "", "namespaced": false,

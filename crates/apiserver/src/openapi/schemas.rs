@@ -85,6 +85,7 @@ fn custom(served: &Served) -> Value {
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
     }
+    say_int_or_string(&mut schema);
     let fields = &mut schema["properties"];
     fields["apiVersion"] = json!({ "description": API_VERSION, "type": "string" });
     fields["kind"] = json!({ "description": KIND, "type": "string" });
@@ -92,6 +93,22 @@ fn custom(served: &Served) -> Value {
     schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(served, &served.resource.kind)]);
     add_selectable(served, &mut schema);
     schema
+}
+
+/// What may be a number or a text says so also to those who know only OpenAPI.
+fn say_int_or_string(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    if fields.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) && !fields.contains_key("anyOf") {
+        fields.insert("anyOf".to_owned(), json!([{ "type": "integer" }, { "type": "string" }]));
+    }
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+        properties.values_mut().for_each(say_int_or_string);
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(below) = fields.get_mut(key) {
+            say_int_or_string(below);
+        }
+    }
 }
 
 fn list(served: &Served, name: &str) -> Value {

@@ -8,7 +8,13 @@ use super::node::Node;
 pub(crate) fn default(node: &Node, value: &mut Value) {
     // Most objects have no nulls, and most branches no defaults.
     let has_nulls = has_nulls(value);
-    fill(node, value, has_nulls);
+    fill(node, value, has_nulls, true);
+}
+
+/// Fills in defaults, and leaves nulls where they are unless a default takes their place.
+pub(crate) fn default_only(node: &Node, value: &mut Value) {
+    let has_nulls = has_nulls(value);
+    fill(node, value, has_nulls, false);
 }
 
 fn has_nulls(value: &Value) -> bool {
@@ -20,13 +26,15 @@ fn has_nulls(value: &Value) -> bool {
     }
 }
 
-fn fill(node: &Node, value: &mut Value, has_nulls: bool) {
+fn fill(node: &Node, value: &mut Value, has_nulls: bool, dropping: bool) {
     if !has_nulls && !node.below.defaults {
         return;
     }
     match value {
         Value::Object(fields) => {
-            drop_nulls(node, fields);
+            if dropping {
+                drop_nulls(node, fields);
+            }
             for (key, property) in &node.properties {
                 if let Some(filler) = &property.default {
                     match fields.get_mut(key) {
@@ -40,11 +48,11 @@ fn fill(node: &Node, value: &mut Value, has_nulls: bool) {
             }
             for (key, field) in fields.iter_mut() {
                 match node.properties.get(key) {
-                    Some(property) => fill(property, field, has_nulls),
+                    Some(property) => fill(property, field, has_nulls, dropping),
                     None => {
                         if let Some(below) = node.additional_node() {
                             replace_null(below, field);
-                            fill(below, field, has_nulls);
+                            fill(below, field, has_nulls, dropping);
                         }
                     }
                 }
@@ -54,7 +62,7 @@ fn fill(node: &Node, value: &mut Value, has_nulls: bool) {
             if let Some(below) = node.items.as_deref() {
                 for item in items {
                     replace_null(below, item);
-                    fill(below, item, has_nulls);
+                    fill(below, item, has_nulls, dropping);
                 }
             }
         }

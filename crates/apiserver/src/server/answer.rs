@@ -7,6 +7,7 @@ use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::request::accept::{Form, Media, View};
+use crate::resource::Column;
 use crate::status::Failure;
 use crate::table::{IncludeObject, Tabulator, metadata_list, metadata_only};
 use crate::verbs::{Api, Page};
@@ -60,6 +61,7 @@ pub(super) fn failed(failure: &Failure, form: Form) -> Response<Body> {
     {
         response.headers_mut().insert(http::header::RETRY_AFTER, seconds);
     }
+    warn(&mut response, &failure.warnings);
     response
 }
 
@@ -89,7 +91,7 @@ pub(super) fn object(
     code: StatusCode,
     form: Form,
     api: &Api,
-    version: &crate::resource::Version,
+    columns: &[Column],
     include: IncludeObject,
     object: &Value,
 ) -> Response<Body> {
@@ -98,7 +100,7 @@ pub(super) fn object(
         _ if is_status => value(code, form, object),
         View::Whole => value(code, form, object),
         View::Table(meta) => {
-            let table = Tabulator::new(version, meta, include).table_of_one(object, true, api.now());
+            let table = Tabulator::of(columns, meta, include).table_of_one(object, true, api.now());
             value(code, form, &table)
         }
         View::Partial(meta) => value(code, form, &metadata_only(object, meta)),

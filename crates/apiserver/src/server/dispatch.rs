@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::metrics::Label;
 use super::{Front, answer, health, read, stream};
 use crate::auth::{self, ReviewKind};
+use crate::builtins;
 use crate::catalogue::{Catalogue, Served};
 use crate::request::accept::{Form, View, negotiate, not_acceptable};
 use crate::request::path::{Target, decode};
@@ -367,7 +368,8 @@ impl Front {
                 self.api.patch_scale(call.served, call.namespace, call.name, &patch, &options).await?
             }
         };
-        Ok(answer::value(StatusCode::OK, call.form, &scale))
+        let columns = builtins::scale_columns();
+        Ok(answer::object(StatusCode::OK, call.form, &self.api, &columns, call.include, &scale))
     }
 
     async fn token(&self, call: &Call<'_>, body: Body) -> Result<Response<Body>, Failure> {
@@ -402,7 +404,7 @@ impl Front {
     }
 
     fn object(&self, code: StatusCode, call: &Call<'_>, object: &Value) -> Response<Body> {
-        answer::object(code, call.form, &self.api, call.served.version(), call.include, object)
+        answer::object(code, call.form, &self.api, &call.served.version().columns, call.include, object)
     }
 
     fn written(&self, call: &Call<'_>, written: &Written) -> Response<Body> {

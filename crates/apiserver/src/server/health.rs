@@ -8,6 +8,7 @@ use crate::request::query::Query;
 
 /// The version of Kubernetes that this server is like.
 const MINOR: &str = "33";
+const COMPATIBLE_MINOR: &str = "32";
 
 /// The answer to `/healthz`, `/livez` and `/readyz`, and their single checks; `None` for other paths.
 pub(super) fn health(path: &str, query: &Query) -> Option<Response<Body>> {
@@ -30,7 +31,8 @@ pub(super) fn health(path: &str, query: &Query) -> Option<Response<Body>> {
 pub(super) fn version(build: &str) -> Value {
     let suffix = if build.is_empty() { String::new() } else { format!("+{build}") };
     json!({
-        "major": "1", "minor": MINOR, "gitVersion": format!("v1.{MINOR}.0{suffix}"), "gitCommit": "",
+        "major": "1", "minor": MINOR, "emulationMajor": "1", "emulationMinor": MINOR, "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": COMPATIBLE_MINOR, "gitVersion": format!("v1.{MINOR}.0{suffix}"), "gitCommit": "",
         "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),
     })

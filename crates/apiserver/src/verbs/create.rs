@@ -63,7 +63,8 @@ impl Api {
             now: self.now(),
         };
         ownership::record_update(&served.version().schema, None, &mut object, writer);
-        let object = self.insert(served, object, options).await?;
+        let inserted = self.insert(served, object, options).await;
+        let object = inserted.map_err(|failure| failure.with_warnings(&read.warnings))?;
         let mut warnings = read.warnings;
         warnings.extend(remarks(served, &object, None));
         Ok(Written { object, created: true, warnings })
@@ -101,6 +102,9 @@ impl Api {
                 }
                 check_new(served, &lens, &object)?;
                 lens.settle(&mut object);
+                if resource.custom {
+                    object::write_whole_numbers_plainly(&mut object);
+                }
             }
             let name = object::name(&object).to_owned();
             let key = resource.key(object::namespace(&object), &name);

@@ -23,17 +23,20 @@ pub struct Incoming {
     pub text: Option<Bytes>,
     /// What else there is to remark about fields.
     pub remarks: Vec<String>,
+    /// Whether it comes of an apply.
+    pub applied: bool,
 }
 
 impl From<Value> for Incoming {
     fn from(object: Value) -> Self {
-        Self { object, duplicates: Vec::new(), text: None, remarks: Vec::new() }
+        Self { object, duplicates: Vec::new(), text: None, remarks: Vec::new(), applied: false }
     }
 }
 
 impl From<Document> for Incoming {
     fn from(document: Document) -> Self {
-        Self { object: document.value, duplicates: document.duplicates, text: document.text, remarks: Vec::new() }
+        let Document { value: object, duplicates, text } = document;
+        Self { object, duplicates, text, remarks: Vec::new(), applied: false }
     }
 }
 
@@ -49,8 +52,9 @@ pub(super) struct Read {
 
 /// Reads an object of a resource as Kubernetes' decoder does.
 pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidation) -> Result<Read, Why> {
-    let Incoming { mut object, duplicates, text, remarks: mut noted } = incoming;
+    let Incoming { mut object, duplicates, text, remarks: mut noted, applied } = incoming;
     let custom = served.resource.custom;
+    let applied = applied && custom;
     let mut unknown = read_metadata(&mut object, &served.resource)?;
     let version = served.version();
     let mut pruned = if custom {
@@ -63,7 +67,11 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
     };
     pruned.retain(|path| !unknown.contains(path));
     unknown.append(&mut pruned);
-    version.schema.default(&mut object);
+    if applied {
+        version.schema.default_only(&mut object);
+    } else {
+        version.schema.default(&mut object);
+    }
     match version.convert {
         Some(convert) => {
             (convert.store)(&mut object);

@@ -58,7 +58,8 @@ impl Api {
             settle_namespace(served, namespace, &mut object)?;
             // Without a version of its own the patch is about whatever is there.
             let pinned = object::resource_version(&patched) != object::resource_version(&before.shown);
-            match self.overwrite(served, part, &before, object, options, Record::Update).await? {
+            let attempt = self.overwrite(served, part, &before, object, options, Record::Update).await;
+            match attempt.map_err(|failure| failure.with_warnings(&warnings))? {
                 Attempt::Done(object) => {
                     warnings.extend(remarks(served, &object, Some(&before.shown)));
                     return Ok(Written { object, created: false, warnings });
@@ -107,7 +108,7 @@ impl Api {
                 return Err(plain_failure(why));
             }
             let duplicates = intent.duplicates.clone();
-            let incoming = Incoming { duplicates, ..Incoming::from(merged.clone()) };
+            let incoming = Incoming { duplicates, applied: true, ..Incoming::from(merged.clone()) };
             let Read { mut object, mut warnings } =
                 read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&merged, &why))?;
             if served.resource.custom && live.is_some_and(|live| same_but_for_owners(live, &merged)) {
@@ -132,7 +133,7 @@ impl Api {
                 let object = match self.insert(served, object, options).await {
                     // Somebody else was faster to make it: now there is something to apply to.
                     Err(failure) if failure.reason == "AlreadyExists" => continue,
-                    inserted => inserted?,
+                    inserted => inserted.map_err(|failure| failure.with_warnings(&warnings))?,
                 };
                 warnings.extend(remarks(served, &object, None));
                 return Ok(Written { object, created: true, warnings });
@@ -140,7 +141,8 @@ impl Api {
             check_name(name, &object)?;
             settle_namespace(served, namespace, &mut object)?;
             keep_other_parts(served, part, &before.shown, &mut object);
-            match self.overwrite(served, part, &before, object, options, Record::Done).await? {
+            let attempt = self.overwrite(served, part, &before, object, options, Record::Done).await;
+            match attempt.map_err(|failure| failure.with_warnings(&warnings))? {
                 Attempt::Done(object) => {
                     warnings.extend(remarks(served, &object, Some(&before.shown)));
                     return Ok(Written { object, created: false, warnings });
@@ -200,6 +202,13 @@ fn set_type(served: &Served, object: &mut Value) {
 
 /// Whether a patched object still says what it is.
 fn check_type_meta(served: &Served, patched: &Value) -> Result<(), String> {
+    if !patched.is_object() && !patched.is_null() {
+        return Err(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ \
+             APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            kind_of(patched)
+        ));
+    }
     for key in ["apiVersion", "kind"] {
         if let Some(wrong) = patched.get(key).filter(|value| !value.is_string() && !value.is_null()) {
             return Err(format!(
@@ -240,6 +249,6 @@ fn check_apply_type(served: &Served, intent: &Value) -> Result<(), Failure> {
     if text("apiVersion") == served.api_version() && text("kind") == served.resource.kind {
         return Ok(());
     }
-    let api_version = if text("apiVersion").is_empty() { "/" } else { text("apiVersion") };
-    Err(Failure::bad_request(format!("invalid object type: {api_version}, Kind={}", text("kind"))))
+    let slash = if text("apiVersion").contains('/') { "" } else { "/" };
+    Err(Failure::bad_request(format!("invalid object type: {slash}{}, Kind={}", text("apiVersion"), text("kind"))))
 }

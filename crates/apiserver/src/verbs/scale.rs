@@ -3,6 +3,7 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use super::decode::{cannot_be_patched, kind_of};
 use super::update::{Attempt, Before, check_name};
 use super::{Api, Patch, WriteOptions, modified, not_found, qualified_kind};
 use crate::catalogue::Served;
@@ -16,7 +17,11 @@ impl Api {
     /// `GET …/scale`.
     pub fn get_scale(&self, served: &Served, namespace: &str, name: &str) -> Result<Value, Failure> {
         let scale = declared(served, name)?;
-        Ok(view(scale, &self.get(served, namespace, name)?))
+        let object = self.get(served, namespace, name)?;
+        if at(&object, &scale.spec_replicas).is_none() {
+            return Err(Failure::internal(format!("the spec replicas field {:?} does not exist", scale.spec_replicas)));
+        }
+        Ok(view(scale, &object))
     }
 
     /// `PUT …/scale`.
@@ -41,14 +46,20 @@ impl Api {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Value, Failure> {
-        self.change_scale(served, namespace, name, options, |scale| match patch {
-            Patch::Json(patch) => patch::json(scale, &patch.value),
-            Patch::Merge(patch) | Patch::Strategic(patch) => patch::merge(scale, &patch.value),
-            Patch::Apply(text) => {
-                let intent = Document::yaml(text).map_err(|why| {
-                    Failure::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
-                })?;
-                patch::merge(scale, &intent.value)
+        self.change_scale(served, namespace, name, options, |scale| {
+            let patched = match patch {
+                Patch::Json(patch) => patch::json(scale, &patch.value),
+                Patch::Merge(patch) | Patch::Strategic(patch) => patch::merge(scale, &patch.value),
+                Patch::Apply(text) => {
+                    let intent = Document::yaml(text).map_err(|why| {
+                        Failure::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
+                    })?;
+                    patch::merge(scale, &intent.value)
+                }
+            }?;
+            match wrong_replicas(&patched) {
+                Some(why) => Err(cannot_be_patched(&patched, &why)),
+                None => Ok(patched),
             }
         })
         .await
@@ -97,15 +108,24 @@ fn declared<'a>(served: &'a Served, name: &str) -> Result<&'a Scale, Failure> {
     served.version().scale.as_ref().ok_or_else(|| not_found(served, name))
 }
 
+/// What Go says of a number that is none.
+fn wrong_replicas(scale: &Value) -> Option<String> {
+    let found = match scale.pointer("/spec/replicas")? {
+        Value::Null => return None,
+        Value::Number(number) if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) => return None,
+        Value::Number(number) => format!("number {number}"),
+        other => kind_of(other).to_owned(),
+    };
+    Some(format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32"))
+}
+
 fn with_replicas(served: &Served, scale: &Scale, before: &Before, wanted: &Value) -> Result<Value, Failure> {
-    let replicas = wanted.pointer("/spec/replicas").cloned().unwrap_or(Value::from(0));
+    let replicas = wanted.pointer("/spec/replicas").filter(|replicas| !replicas.is_null());
+    let replicas = replicas.cloned().unwrap_or(Value::from(0));
     let Some(count) = replicas.as_i64() else {
-        return Err(Failure::new(
-            StatusCode::BAD_REQUEST,
-            "BadRequest",
-            "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field \
-             ScaleSpec.spec.replicas of type int32",
-        ));
+        let why = wrong_replicas(wanted).unwrap_or_default();
+        let message = format!("Scale in version \"v1\" cannot be handled as a Scale: {why}");
+        return Err(Failure::new(StatusCode::BAD_REQUEST, "BadRequest", message));
     };
     if count < 0 {
         let error = FieldError::invalid(scale.spec_replicas.as_str(), count, "should be a non-negative integer");
@@ -124,14 +144,13 @@ fn with_replicas(served: &Served, scale: &Scale, before: &Before, wanted: &Value
     Ok(new)
 }
 
+fn at<'o>(object: &'o Value, path: &str) -> Option<&'o Value> {
+    let mut steps = path.trim_start_matches('.').split('.');
+    steps.try_fold(object, |value, step| value.get(step))
+}
+
 fn view(scale: &Scale, object: &Value) -> Value {
-    let at = |path: &str| {
-        let mut value = object;
-        for step in path.trim_start_matches('.').split('.') {
-            value = value.get(step)?;
-        }
-        Some(value.clone())
-    };
+    let at = |path: &str| at(object, path).cloned();
     let mut metadata = Map::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object::meta(object).and_then(|meta| meta.get(key)) {

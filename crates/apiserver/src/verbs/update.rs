@@ -80,7 +80,8 @@ impl Api {
                 object::meta_mut(&mut read.object).remove("resourceVersion");
                 return self.make(served, namespace, read, options).await;
             };
-            match self.overwrite(served, part, &before, object.clone(), options, Record::Update).await? {
+            let attempt = self.overwrite(served, part, &before, object.clone(), options, Record::Update).await;
+            match attempt.map_err(|failure| failure.with_warnings(&read.warnings))? {
                 Attempt::Done(object) => {
                     let mut warnings = read.warnings;
                     warnings.extend(remarks(served, &object, Some(&before.shown)));
@@ -141,9 +142,13 @@ impl Api {
         if given != 0 && given != before.entry.revision {
             return Err(modified(served, &name));
         }
+        let readable = part != Part::Status || ownership::is_readable(&served.version().schema, &new);
         keep_other_parts(served, part, &before.shown, &mut new);
         keep_what_the_server_set(&before.shown, &mut new);
-        if record == Record::Update {
+        if !readable && resource.custom {
+            // Kubernetes loses track of all managers then.
+            object::meta_mut(&mut new).remove("managedFields");
+        } else if record == Record::Update {
             let api_version = served.api_version();
             let writer = Writer {
                 manager: &options.manager,
@@ -158,6 +163,9 @@ impl Api {
                 object::meta_mut(&mut new).remove("managedFields");
             } else {
                 ownership::record_update(&served.version().schema, Some(&before.shown), &mut new, writer);
+                if subresource == "scale" {
+                    ownership::forget_times(&mut new, subresource);
+                }
             }
         }
         if resource.custom && part == Part::Status {
@@ -171,6 +179,9 @@ impl Api {
         }
         check_changed(served, part, &lens, before, &new)?;
         lens.settle(&mut new);
+        if resource.custom {
+            object::write_whole_numbers_plainly(&mut new);
+        }
         let gone =
             object::is_deleting(&new) && object::finalizers(&new).next().is_none() && !(resource.hooks.held)(&new);
         let shown = |mut object: Value| {
