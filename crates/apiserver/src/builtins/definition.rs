@@ -172,11 +172,9 @@ fn remember_stored_version(definition: &mut Value) {
     if !known.is_array() {
         *known = json!([]);
     }
-    if let Value::Array(known) = known {
-        if let Some(version) = stored {
-            if !known.iter().any(|name| *name == version) {
-                known.push(version.into());
-            }
-        }
+    if let (Value::Array(known), Some(version)) = (known, stored)
+        && !known.iter().any(|name| *name == version)
+    {
+        known.push(version.into());
     }
 }

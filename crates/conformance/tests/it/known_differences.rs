@@ -30,6 +30,49 @@ pub(crate) const KNOWN_DIFFERENCES: &[KnownDifference] = &[
         at: "/body/metadata/managedFields",
         reason: "An object whose list lacks the keys of its items still gets `managedFields`.",
     },
+    KnownDifference {
+        cases: &["apply_that_is_none"],
+        at: "/body/message",
+        reason: "What is wrong with the YAML of an apply is said in other words.",
+    },
+    KnownDifference {
+        cases: &["apply_of_what_the_schema_does_not_know"],
+        at: "/headers/warning",
+        reason: "Keys that stand twice in what is applied are remarked by their path, not by their line.",
+    },
+    KnownDifference {
+        cases: &[
+            "a_patch_that_breaks_the_types",
+            "strategic_patch_has_directives",
+            "strategic_patch_that_makes_no_sense",
+        ],
+        at: "/body/message",
+        reason: "A strategic merge patch with a value of the wrong type is refused in the words used for other patches.",
+    },
+    KnownDifference {
+        cases: &[
+            "a_patch_that_breaks_the_types",
+            "strategic_patch_has_directives",
+            "strategic_patch_that_makes_no_sense",
+        ],
+        at: "/body/details/causes/0/message",
+        reason: "A strategic merge patch with a value of the wrong type is refused in the words used for other patches.",
+    },
+    KnownDifference {
+        cases: &["schemas_with_bad_defaults"],
+        at: "/body/*",
+        reason: "A default of a whole object, which never takes effect, is not checked for `apiVersion` and `kind`.",
+    },
+    KnownDifference {
+        cases: &["rules_are_kept_when_nothing_changes"],
+        at: "/headers/warning",
+        reason: "There is no warning when an update leaves alone what has always broken a rule.",
+    },
+    KnownDifference {
+        cases: &["numbers_keep_their_shape"],
+        at: "/body/message",
+        reason: "Numbers that are too large for any float are refused in other words.",
+    },
 ];
 
 const DOCUMENT: &str = include_str!("../../../../docs/standalone.md");
