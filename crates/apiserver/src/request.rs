@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod body;
 pub(crate) mod go_json;
+mod go_yaml;
 pub mod path;
 pub mod query;
 #[cfg(test)]

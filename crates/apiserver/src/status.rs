@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 mod shown;
 
-pub(crate) use shown::{quoted, shown, shown_float};
+pub(crate) use shown::{go_value, quoted, shown, shown_float};
 
 /// What a client asked for could not be done.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -96,7 +96,8 @@ impl Failure {
 
     /// The object does not exist.
     pub fn not_found(resource: Qualified<'_>, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{resource} {name:?} not found")).about(resource, name)
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{resource} {} not found", quoted(name)))
+            .about(resource, name)
     }
 
     /// The path leads nowhere.

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -107,6 +109,8 @@ pub struct Watching {
     failure: Option<Failure>,
     deadline: Instant,
     next_bookmark: Option<Instant>,
+    /// The first bookmark says that what was there in the beginning has been told.
+    first_bookmark_is_initial: bool,
     catalogue: watch::Receiver<Arc<Catalogue>>,
     stop: CancellationToken,
 }
@@ -177,6 +181,7 @@ impl Api {
             failure,
             deadline,
             next_bookmark,
+            first_bookmark_is_initial: start == Start::Present,
             catalogue,
             stop: self.stopped(),
         })
@@ -234,7 +239,8 @@ impl Watching {
                     if self.next_bookmark.is_some_and(|due| due <= now) {
                         self.next_bookmark = next_bookmark(now, self.deadline);
                         let revision = self.events.as_ref().map_or(self.after, store::Watch::revision).max(self.after);
-                        return Some(Happening::Bookmark { revision, initial: false });
+                        let initial = std::mem::take(&mut self.first_bookmark_is_initial);
+                        return Some(Happening::Bookmark { revision, initial });
                     }
                 }
             }
@@ -302,16 +308,32 @@ impl Watching {
     }
 
     /// The object that a bookmark carries.
-    pub(crate) fn bookmark(&self, revision: Revision, initial: bool) -> Value {
+    pub(crate) fn bookmark(&self, revision: Revision, initial: bool, metadata_only: bool) -> Value {
         let served = self.lens.served();
         let mut metadata = json!({"resourceVersion": revision.to_string()});
-        if !served.resource.custom {
+        if !served.resource.custom || metadata_only {
             metadata["creationTimestamp"] = Value::Null;
         }
         if initial {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            let blueprint = STANDARD.encode(blueprint(served, metadata_only));
+            metadata["annotations"] = json!({
+                "k8s.io/initial-events-end": "true", "kubernetes.io/initial-events-list-blueprint": blueprint,
+            });
         }
         json!({"kind": served.resource.kind, "apiVersion": served.api_version(), "metadata": metadata})
+    }
+}
+
+/// The empty list that a client fills with what it was told, byte for byte as Go writes it.
+fn blueprint(served: &Served, metadata_only: bool) -> String {
+    let (kind, version) = (&served.resource.list_kind, served.api_version());
+    let typed = |kind: &str, version: &str| {
+        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{{}},\"items\":null}}\n")
+    };
+    match (metadata_only, served.resource.custom) {
+        (true, _) => typed("PartialObjectMetadataList", "meta.k8s.io/v1"),
+        (false, true) => format!("{{\"apiVersion\":\"{version}\",\"items\":[],\"kind\":\"{kind}\"}}\n"),
+        (false, false) => typed(kind, &version),
     }
 }
 

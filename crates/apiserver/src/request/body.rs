@@ -4,11 +4,12 @@ use std::fmt::{self, Write as _};
 
 use bytes::Bytes;
 use http::StatusCode;
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::go_json;
-use crate::status::Failure;
+use super::{go_json, go_yaml};
+use crate::status::{Failure, quoted};
 
 /// The most that a body may have, as in kube-apiserver.
 pub const LIMIT: usize = 3 * 1024 * 1024;
@@ -26,6 +27,8 @@ pub struct Document {
     pub duplicates: Vec<String>,
     /// What was read, if it was JSON.
     pub text: Option<Bytes>,
+    /// What Go's parser of YAML says about keys that are there more than once; their paths it does not know.
+    pub yaml_remarks: Vec<String>,
 }
 
 /// What form a body is in, by its `Content-Type`.
@@ -43,7 +46,8 @@ impl Encoding {
     /// Reads `Content-Type`; `Err` says what would be understood.
     pub fn of(content_type: &str) -> Result<Self, Failure> {
         match media_type(content_type) {
-            "" | "application/json" => Ok(Self::Json),
+            "" if content_type.is_empty() => Ok(Self::Json),
+            "application/json" => Ok(Self::Json),
             "application/yaml" => Ok(Self::Yaml),
             "application/vnd.kubernetes.protobuf" => Ok(Self::Protobuf),
             _ => Err(unknown_format("application/json, application/yaml, application/vnd.kubernetes.protobuf")),
@@ -74,12 +78,21 @@ impl Document {
     pub fn json(text: &Bytes) -> Result<Self, String> {
         let mut duplicates = Vec::new();
         let mut reader = serde_json::Deserializer::from_slice(text);
-        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, order: None, depth: 0 };
+        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, order: None, lines: None, depth: 0 };
         let read = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
         match read {
-            Ok(value) => Ok(Self { value, duplicates, text: Some(text.clone()) }),
+            Ok(value) => Ok(Self { value, duplicates, text: Some(text.clone()), yaml_remarks: Vec::new() }),
             Err(error) if error.to_string().starts_with(TOO_DEEP) => Err(go_json::too_deep(b'{')),
-            Err(error) => Err(go_json::complaint(text).unwrap_or_else(|| error.to_string())),
+            Err(error) => {
+                if let Some(complaint) = go_json::complaint(text) {
+                    return Err(complaint);
+                }
+                // Go takes text that is no Unicode, and puts replacement characters into it.
+                match go_json::mended(text) {
+                    Some(mended) => Self::json(&mended),
+                    None => Err(error.to_string()),
+                }
+            }
         }
     }
 
@@ -88,22 +101,30 @@ impl Document {
         // JSON is YAML, and kubectl sends it as such.
         if text.first() == Some(&b'{')
             && let Ok(document) = Self::json(text)
+            && document.duplicates.is_empty()
         {
             return Ok(document);
         }
-        let mut duplicates = Vec::new();
-        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, order: None, depth: 0 };
+        if go_yaml::begins_with_a_tab(text) {
+            return Err("yaml: found character that cannot start any token".to_owned());
+        }
+        let text = go_yaml::first_document(text);
+        let mut yaml_remarks = Vec::new();
+        let seed = Seed {
+            path: &mut String::new(),
+            duplicates: &mut Vec::new(),
+            order: None,
+            lines: Some(&mut yaml_remarks),
+            depth: 0,
+        };
         let mut options = serde_saphyr::Options::default();
         options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;
         options.with_snippet = false;
         let read =
             serde_saphyr::with_deserializer_from_slice_with_options(text, options, |reader| seed.deserialize(reader));
         match read {
-            Ok(value) => Ok(Self { value, duplicates, text: None }),
-            Err(error) => {
-                let line = error.location().map(|location| format!("line {}: ", location.line())).unwrap_or_default();
-                Err(format!("yaml: {line}{error}"))
-            }
+            Ok(value) => Ok(Self { value, duplicates: Vec::new(), text: None, yaml_remarks }),
+            Err(error) => Err(go_yaml::complaint(text, &error)),
         }
     }
 }
@@ -111,7 +132,8 @@ impl Document {
 /// The paths of all keys of a JSON text, in the order in which they stand there.
 pub fn key_order(text: &[u8]) -> Result<Vec<String>, serde_json::Error> {
     let mut order = Vec::new();
-    let seed = Seed { path: &mut String::new(), duplicates: &mut Vec::new(), order: Some(&mut order), depth: 0 };
+    let seed =
+        Seed { path: &mut String::new(), duplicates: &mut Vec::new(), order: Some(&mut order), lines: None, depth: 0 };
     seed.deserialize(&mut serde_json::Deserializer::from_slice(text))?;
     Ok(order)
 }
@@ -124,6 +146,8 @@ struct Seed<'a> {
     duplicates: &'a mut Vec<String>,
     /// The paths of all keys as they come, where somebody wants to know.
     order: Option<&'a mut Vec<String>>,
+    /// Remarks about keys that are there twice, with their lines; only where the text is YAML.
+    lines: Option<&'a mut Vec<String>>,
     depth: usize,
 }
 
@@ -189,6 +213,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 path: &mut *self.path,
                 duplicates: &mut *self.duplicates,
                 order: self.order.as_deref_mut(),
+                lines: self.lines.as_deref_mut(),
                 depth,
             };
             let item = items.next_element_seed(seed)?;
@@ -204,7 +229,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let depth = deeper(self.depth)?;
         let mut map = Map::new();
         let length = self.path.len();
-        while let Some(key) = entries.next_key_seed(Key)? {
+        while let Some((key, line)) = entries.next_key_seed(Key { yaml: self.lines.is_some() })? {
             if length > 0 {
                 self.path.push('.');
             }
@@ -212,13 +237,18 @@ impl<'de> Visitor<'de> for Seed<'_> {
             if let Some(order) = &mut self.order {
                 order.push(self.path.clone());
             }
-            if map.contains_key(&key) && !self.duplicates.contains(self.path) {
-                self.duplicates.push(self.path.clone());
+            if map.contains_key(&key) {
+                if let Some(lines) = &mut self.lines {
+                    lines.push(format!("line {line}: key {} already set in map", quoted(&key)));
+                } else if !self.duplicates.contains(self.path) {
+                    self.duplicates.push(self.path.clone());
+                }
             }
             let seed = Seed {
                 path: &mut *self.path,
                 duplicates: &mut *self.duplicates,
                 order: self.order.as_deref_mut(),
+                lines: self.lines.as_deref_mut(),
                 depth,
             };
             let value = entries.next_value_seed(seed)?;
@@ -234,17 +264,34 @@ fn deeper<E: Error>(depth: usize) -> Result<usize, E> {
 }
 
 /// A key. YAML has keys that are not texts; JSON makes texts of them.
-struct Key;
+struct Key {
+    yaml: bool,
+}
 
 impl<'de> DeserializeSeed<'de> for Key {
-    type Value = String;
+    /// The key, and in YAML its line.
+    type Value = (String, u64);
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
-        deserializer.deserialize_any(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        if self.yaml {
+            let key = serde_saphyr::Spanned::<KeyText>::deserialize(deserializer)?;
+            return Ok((key.value.0, key.referenced.line()));
+        }
+        KeyText::deserialize(deserializer).map(|key| (key.0, 0))
     }
 }
 
-impl Visitor<'_> for Key {
+struct KeyText(String);
+
+impl<'de> Deserialize<'de> for KeyText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KeyVisitor).map(Self)
+    }
+}
+
+struct KeyVisitor;
+
+impl Visitor<'_> for KeyVisitor {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,7 @@
 //! What Go's JSON parser says about text that is not JSON: clients see it word for word.
 
+use bytes::Bytes;
+
 /// The complaint about a text, if it is not JSON.
 pub(crate) fn complaint(text: &[u8]) -> Option<String> {
     Scanner { text, at: 0, open: Vec::new() }.run().err()
@@ -193,6 +195,52 @@ impl Scanner<'_> {
     }
 }
 
+/// The same text with replacement characters in the place of what is no Unicode; `None` if there is nothing to mend.
+pub(super) fn mended(text: &[u8]) -> Option<Bytes> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    let mut changed = false;
+    loop {
+        // One character for each byte, as Go does it.
+        match std::str::from_utf8(rest) {
+            Ok(_) => {
+                out.extend_from_slice(rest);
+                break;
+            }
+            Err(error) => {
+                let (good, bad) = rest.split_at(error.valid_up_to());
+                out.extend_from_slice(good);
+                out.extend_from_slice("\u{fffd}".as_bytes());
+                rest = bad.get(1..).unwrap_or_default();
+                changed = true;
+            }
+        }
+    }
+    let mut at = 0;
+    while at + 1 < out.len() {
+        if out[at] != b'\\' {
+            at += 1;
+            continue;
+        }
+        match (escaped(&out, at), escaped(&out, at + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => at += 12,
+            (Some(0xd800..0xe000), _) => {
+                out[at + 2..at + 6].copy_from_slice(b"fffd");
+                changed = true;
+                at += 6;
+            }
+            _ => at += 2,
+        }
+    }
+    changed.then(|| out.into())
+}
+
+/// The number in `\uabcd`.
+fn escaped(text: &[u8], at: usize) -> Option<u32> {
+    let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
 /// What is said about text that is nested too deeply.
 pub(super) fn too_deep(bracket: u8) -> String {
     format!("invalid character {} exceeded max depth", quoted(bracket))
@@ -202,6 +250,7 @@ fn quoted(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),
         b'"' => "'\"'".to_owned(),
+        0x80..0xa0 => format!("'\\u{byte:04x}'"),
         other => format!("'{}'", char::from(other).escape_debug()),
     }
 }

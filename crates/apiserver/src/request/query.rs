@@ -60,9 +60,10 @@ pub struct ListParameters {
 }
 
 impl Query {
-    /// Reads the part of a URL after the question mark. Empty pairs (`?&limit=1`) are passed over.
+    /// Reads the part of a URL after the question mark. Empty pairs (`?&limit=1`) and such that are badly
+    /// encoded are passed over.
     pub fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty() && is_well_encoded(pair)).map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decode(key, true), decode(value, true))
         });
@@ -91,7 +92,7 @@ impl Query {
 
     /// A number.
     pub fn number(&self, key: &str) -> Result<Option<i64>, Failure> {
-        self.get(key).filter(|value| !value.is_empty()).map(parse_int).transpose().map_err(Failure::bad_request)
+        self.get(key).map(parse_int).transpose().map_err(Failure::bad_request)
     }
 
     /// The parameters of a list or watch, checked against each other.
@@ -207,8 +208,20 @@ impl ListParameters {
             }
             None => {}
         }
+        if !self.continuation.is_empty() {
+            errors.push(FieldError::forbidden(path, "resourceVersionMatch is forbidden when continue is provided"));
+        }
         errors
     }
+}
+
+/// Whether each `%` has its two digits. Go's parser also passes over pairs with semicolons.
+fn is_well_encoded(pair: &str) -> bool {
+    !pair.contains(';')
+        && pair
+            .split('%')
+            .skip(1)
+            .all(|rest| rest.len() >= 2 && rest.as_bytes().iter().take(2).all(u8::is_ascii_hexdigit))
 }
 
 /// What is wrong with the value of `dryRun`.

@@ -6,6 +6,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, WARNING};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::catalogue::Served;
 use crate::request::accept::{Form, Media, View};
 use crate::resource::Column;
 use crate::status::Failure;
@@ -91,6 +92,7 @@ pub(super) fn object(
     code: StatusCode,
     form: Form,
     api: &Api,
+    served: Option<&Served>,
     columns: &[Column],
     include: IncludeObject,
     object: &Value,
@@ -104,6 +106,13 @@ pub(super) fn object(
             value(code, form, &table)
         }
         View::Partial(meta) => value(code, form, &metadata_only(object, meta)),
+        View::PartialList(_) if let Some(served) = served.filter(|served| !served.resource.custom) => {
+            let (package, kind) = (go_package(served.group()), &served.resource.kind);
+            let message = format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})"
+            );
+            failed(&Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message), form)
+        }
         View::PartialList(_) => {
             failed(&Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "", "content is not a list"), form)
         }

@@ -12,6 +12,7 @@ use crate::auth::{self, ReviewKind};
 use crate::builtins;
 use crate::catalogue::{Catalogue, Served};
 use crate::request::accept::{Form, View, negotiate, not_acceptable};
+use crate::request::body::media_type;
 use crate::request::path::{Target, decode};
 use crate::request::query::{Query, WriteParameters};
 use crate::resource::{Part, Scope};
@@ -153,7 +154,7 @@ impl Front {
             return response;
         }
         let plain = Form { view: View::Whole, ..form };
-        if wanted.is_none() && asked.served.is_some() {
+        if asked.served.is_some() && (wanted.is_none() || is_foreign_to_built_ins(&asked, head)) {
             let refusal = refuse_accept(&asked, head);
             let media = accepted(head, false).unwrap_or_default().media;
             return answer::failed(&refusal, Form { media, ..plain });
@@ -369,7 +370,7 @@ impl Front {
             }
         };
         let columns = builtins::scale_columns();
-        Ok(answer::object(StatusCode::OK, call.form, &self.api, &columns, call.include, &scale))
+        Ok(answer::object(StatusCode::OK, call.form, &self.api, None, &columns, call.include, &scale))
     }
 
     async fn token(&self, call: &Call<'_>, body: Body) -> Result<Response<Body>, Failure> {
@@ -404,7 +405,15 @@ impl Front {
     }
 
     fn object(&self, code: StatusCode, call: &Call<'_>, object: &Value) -> Response<Body> {
-        answer::object(code, call.form, &self.api, &call.served.version().columns, call.include, object)
+        answer::object(
+            code,
+            call.form,
+            &self.api,
+            Some(call.served),
+            &call.served.version().columns,
+            call.include,
+            object,
+        )
     }
 
     fn written(&self, call: &Call<'_>, written: &Written) -> Response<Body> {
@@ -457,14 +466,24 @@ fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
     })
 }
 
-fn refuse_accept(asked: &Asked, head: &Parts) -> Failure {
+/// The router of built-ins looks first, and knows no wildcards but the widest.
+fn is_foreign_to_built_ins(asked: &Asked, head: &Parts) -> bool {
     let built_in = asked.served.as_ref().is_some_and(|served| !served.resource.custom);
-    let known = head.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|text| {
-        ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"]
-            .iter()
-            .any(|media: &&str| text.contains(media))
-    });
-    if built_in && !known {
+    let known = ["*/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+    let mut clauses = head
+        .headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .map(media_type)
+        .filter(|media| !media.is_empty())
+        .peekable();
+    built_in && clauses.peek().is_some() && !clauses.any(|media| known.contains(&media))
+}
+
+fn refuse_accept(asked: &Asked, head: &Parts) -> Failure {
+    if is_foreign_to_built_ins(asked, head) {
         let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
                        application/vnd.kubernetes.protobuf, application/json;stream=watch, \
                        application/vnd.kubernetes.protobuf;stream=watch";

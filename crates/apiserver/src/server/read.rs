@@ -1,10 +1,12 @@
 //! The bodies of requests, as objects, patches and options.
 
+use std::pin::pin;
+
 use axum::body::Body;
 use bytes::Bytes;
+use futures::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 
 use crate::catalogue::Served;
@@ -16,17 +18,28 @@ use crate::verbs::{Patch, not_another_built_in, not_registered, plain_failure};
 /// How much of a body is shown when it makes no sense.
 const SHOWN: usize = 30;
 
+/// How much of a body is read when it is too large: who is still writing does not read our refusal.
+const DRAINED: usize = 4 * LIMIT;
+
 /// The body of a request, if it is not too large.
 pub(super) async fn body(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > LIMIT) {
-        return Err(too_large());
+    let mut text = Vec::with_capacity(announced.filter(|length| *length <= LIMIT).unwrap_or_default());
+    let mut length = 0;
+    let mut body = pin!(body.into_data_stream());
+    while let Some(piece) = body.next().await {
+        let piece = piece.map_err(|error| Failure::bad_request(format!("unable to read the body: {error}")))?;
+        length += piece.len();
+        if length <= LIMIT {
+            text.extend_from_slice(&piece);
+        } else {
+            text = Vec::new();
+        }
+        if length > DRAINED {
+            break;
+        }
     }
-    match Limited::new(body, LIMIT).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(error) => Err(Failure::bad_request(format!("unable to read the body: {error}"))),
-    }
+    if length > LIMIT { Err(too_large()) } else { Ok(text.into()) }
 }
 
 pub(super) fn content_type(headers: &HeaderMap) -> &str {
@@ -39,9 +52,12 @@ pub(super) fn document(headers: &HeaderMap, text: &Bytes, kind: &str) -> Result<
         Encoding::Json => Document::json(text)
             .map_err(|why| unrecognized(kind, text, &format!("couldn't get version/kind; json parse error: {why}"))),
         Encoding::Yaml => Document::yaml(text).map_err(|why| unrecognized(kind, text, &why)),
-        Encoding::Protobuf => {
-            Ok(Document { value: protobuf::to_json_as(text, "", kind)?, duplicates: Vec::new(), text: None })
-        }
+        Encoding::Protobuf => Ok(Document {
+            value: protobuf::to_json_as(text, "", kind)?,
+            duplicates: Vec::new(),
+            text: None,
+            yaml_remarks: Vec::new(),
+        }),
     }
 }
 

@@ -82,7 +82,8 @@ impl Lines {
                 (kind, self.encoder.object(text))
             }
             Happening::Bookmark { revision, initial } => {
-                let bookmark = self.watching.bookmark(*revision, *initial);
+                let bookmark =
+                    self.watching.bookmark(*revision, *initial, matches!(self.encoder.view, View::Partial(_)));
                 ("BOOKMARK", Some(self.encoder.value(&bookmark)))
             }
             Happening::Failed(failure) => {

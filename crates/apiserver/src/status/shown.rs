@@ -20,6 +20,22 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
+/// `%v` of JSON.
+pub(crate) fn go_value(value: &Value) -> String {
+    let spaced = |parts: Vec<String>| parts.join(" ");
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Number(number) => shown_number(number),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", spaced(items.iter().map(go_value).collect())),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| format!("{key}:{}", go_value(value)));
+            format!("map[{}]", spaced(fields.collect()))
+        }
+    }
+}
+
 /// `%q` of a string.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);

@@ -86,7 +86,7 @@ impl Api {
         let meta = object::meta_mut(&mut object);
         meta.insert("uid".to_owned(), self.new_uid().into());
         meta.insert("creationTimestamp".to_owned(), self.stamp().into());
-        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"] {
+        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             meta.remove(key);
         }
         lens.store(&mut object);
@@ -127,6 +127,12 @@ impl Api {
                 Err(StoreError::Mismatch(_)) if generated && attempt < NAMES => {}
                 Err(StoreError::Mismatch(found)) => {
                     let mut failure = Failure::already_exists(qualified(served), &name);
+                    if !object::meta_text(&object, "generateName").is_empty() {
+                        failure.message.push_str(", the server was not able to generate a unique name for the object");
+                        if let Some(details) = &mut failure.details {
+                            details.retry_after_seconds = 1;
+                        }
+                    }
                     let found = found.map(|found| lens.stored_value(found.revision, &found.value)).transpose()?;
                     if found.is_some_and(|found| object::is_deleting(&found)) {
                         failure.message.insert_str(0, "object is being deleted: ");
@@ -282,8 +288,7 @@ pub(super) fn drop_status(object: &mut Value) {
 
 fn forget_what_the_server_sets(object: &mut Value) {
     let meta = object::meta_mut(object);
-    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "uid", "creationTimestamp"]
-    {
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "creationTimestamp"] {
         meta.remove(key);
     }
 }

@@ -25,18 +25,27 @@ pub struct Incoming {
     pub remarks: Vec<String>,
     /// Whether it comes of an apply.
     pub applied: bool,
+    /// What Go's parser of YAML remarks.
+    pub yaml_remarks: Vec<String>,
 }
 
 impl From<Value> for Incoming {
     fn from(object: Value) -> Self {
-        Self { object, duplicates: Vec::new(), text: None, remarks: Vec::new(), applied: false }
+        Self {
+            object,
+            duplicates: Vec::new(),
+            text: None,
+            remarks: Vec::new(),
+            applied: false,
+            yaml_remarks: Vec::new(),
+        }
     }
 }
 
 impl From<Document> for Incoming {
     fn from(document: Document) -> Self {
-        let Document { value: object, duplicates, text } = document;
-        Self { object, duplicates, text, remarks: Vec::new(), applied: false }
+        let Document { value: object, duplicates, text, yaml_remarks } = document;
+        Self { object, duplicates, text, remarks: Vec::new(), applied: false, yaml_remarks }
     }
 }
 
@@ -52,9 +61,10 @@ pub(super) struct Read {
 
 /// Reads an object of a resource as Kubernetes' decoder does.
 pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidation) -> Result<Read, Why> {
-    let Incoming { mut object, duplicates, text, remarks: mut noted, applied } = incoming;
+    let Incoming { mut object, duplicates, text, remarks: mut noted, applied, yaml_remarks } = incoming;
     let custom = served.resource.custom;
     let applied = applied && custom;
+    let strange = served.resource.custom.then(|| fields_of_another_kind(served, &object)).flatten();
     let mut unknown = read_metadata(&mut object, &served.resource)?;
     let version = served.version();
     let mut pruned = if custom {
@@ -65,6 +75,7 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
         pruned.sort();
         pruned
     };
+    pruned = strange.unwrap_or(pruned);
     pruned.retain(|path| !unknown.contains(path));
     unknown.append(&mut pruned);
     if applied {
@@ -86,12 +97,29 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
         object["kind"] = served.resource.kind.as_str().into();
     }
     noted.append(&mut remarks(&duplicates, &unknown, text.as_ref().filter(|_| !custom)));
-    let remarks = noted;
+    let mut remarks = noted;
+    if !yaml_remarks.is_empty() {
+        let summed_up = format!("yaml: unmarshal errors:\n  {}", yaml_remarks.join("\n  "));
+        let said = if validation == FieldValidation::Strict { vec![summed_up] } else { yaml_remarks };
+        remarks.splice(0..0, said);
+    }
     match validation {
         FieldValidation::Strict if !remarks.is_empty() => Err(format!("strict decoding error: {}", remarks.join(", "))),
         FieldValidation::Ignore | FieldValidation::Strict => Ok(Read { object, warnings: Vec::new() }),
         FieldValidation::Warn => Ok(Read { object, warnings: remarks }),
     }
+}
+
+/// Of an object of a kind that is not the resource's nothing is known but its metadata, and of a list not even that.
+/// It is refused later; until then there are remarks about it.
+fn fields_of_another_kind(served: &Served, object: &Value) -> Option<Vec<String>> {
+    let kind = object.get("kind")?.as_str()?;
+    if kind == served.resource.kind {
+        return None;
+    }
+    let fields = object.as_object().filter(|fields| !fields.get("items").is_some_and(Value::is_array));
+    let names = fields.into_iter().flat_map(|fields| fields.keys());
+    Some(names.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata")).cloned().collect())
 }
 
 /// Remarks in Kubernetes' order: for custom resources what is there twice first, for built-ins as they stand in the text.
@@ -123,7 +151,12 @@ pub(super) fn cannot_be_handled(served: &Served, why: &str) -> Failure {
 
 /// The object that a patch makes makes no sense.
 pub(super) fn cannot_be_patched(patched: &Value, why: &str) -> Failure {
-    let error = FieldError::invalid("patch", patched.to_string(), why);
+    cannot_be_patched_in(patched.to_string(), why)
+}
+
+/// The same, with what is shown instead of the object.
+pub(super) fn cannot_be_patched_in(shown: String, why: &str) -> Failure {
+    let error = FieldError::invalid("patch", shown, why);
     Failure::invalid(Qualified { group: "", name: "" }, "", &[error])
 }
 
@@ -318,7 +351,8 @@ pub(crate) fn not_another_built_in(served: &Served, api_version: &str, kind: &st
     if kind == wanted && api_version == expected {
         return Ok(());
     }
-    if BUILT_INS.contains(&(api_version, kind)) {
+    let of_a_list = kind.strip_suffix("List").unwrap_or(kind);
+    if BUILT_INS.contains(&(api_version, of_a_list)) || (api_version, kind) == ("v1", "List") {
         let group = served.resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
         return Err(format!("converting (v1.{kind}) to ({group}.{wanted}): unknown conversion"));
     }

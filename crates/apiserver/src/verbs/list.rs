@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, NO_PAD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -233,6 +234,10 @@ fn gone(error: StoreError, prefix: &str, paging: &Paging) -> Failure {
     }
 }
 
+/// Go does not mind bits that mean nothing.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENCE);
+const LENIENCE: GeneralPurposeConfig = NO_PAD.with_decode_allow_trailing_bits(true);
+
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
 /// Kubernetes' own form: clients must not look, but some do. `-1` is "whatever there is now".
@@ -243,7 +248,7 @@ fn token(revision: i64, prefix: &str, last: &str) -> String {
 
 fn read_token(text: &str, prefix: &str) -> Result<(Option<Revision>, String), String> {
     let invalid = |why: String| format!("continue key is not valid: {why}");
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| {
+    let bytes = LENIENT.decode(text).map_err(|error| {
         let at = match error {
             base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
             base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len() & !3,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::create::{check_open, drop_status, remarks, settle_namespace};
-use super::decode::{Read, cannot_be_patched, kind_of, not_another_built_in, read};
+use super::decode::{Read, cannot_be_patched, cannot_be_patched_in, kind_of, not_another_built_in, read};
 use super::update::{Attempt, Record, check_name, keep_other_parts, part_name};
 use super::{Api, Incoming, WriteOptions, Written, modified, not_found, plain_failure, qualified};
 use crate::catalogue::Served;
@@ -13,7 +13,7 @@ use crate::ownership::{self, Operation, Writer};
 use crate::patch;
 use crate::request::body::Document;
 use crate::resource::Part;
-use crate::status::Failure;
+use crate::status::{Failure, go_value};
 
 /// A patch.
 #[derive(Debug, Clone)]
@@ -53,7 +53,10 @@ impl Api {
                 _ => set_type(served, &mut incoming.object),
             }
             let Read { mut object, mut warnings } =
-                read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&patched, &why))?;
+                read(served, incoming, options.field_validation).map_err(|why| match patch {
+                    Patch::Strategic(patch) => cannot_be_patched_in(go_value(&patch.value), &why),
+                    _ => cannot_be_patched(&patched, &why),
+                })?;
             check_name(name, &object)?;
             settle_namespace(served, namespace, &mut object)?;
             // Without a version of its own the patch is about whatever is there.
@@ -107,8 +110,8 @@ impl Api {
             {
                 return Err(plain_failure(why));
             }
-            let duplicates = intent.duplicates.clone();
-            let incoming = Incoming { duplicates, applied: true, ..Incoming::from(merged.clone()) };
+            let (duplicates, yaml_remarks) = (intent.duplicates.clone(), intent.yaml_remarks.clone());
+            let incoming = Incoming { duplicates, yaml_remarks, applied: true, ..Incoming::from(merged.clone()) };
             let Read { mut object, mut warnings } =
                 read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&merged, &why))?;
             if served.resource.custom && live.is_some_and(|live| same_but_for_owners(live, &merged)) {

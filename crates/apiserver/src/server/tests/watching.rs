@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -73,7 +75,9 @@ async fn initial_events_end_with_a_bookmark() {
     assert_eq!(
         events.next().await.unwrap(),
         json!({"type": "BOOKMARK", "object": {"apiVersion": "verbs.example.com/v1", "kind": "Widget", "metadata": {
-            "resourceVersion": revision, "annotations": {"k8s.io/initial-events-end": "true"}}}})
+            "resourceVersion": revision, "annotations": {"k8s.io/initial-events-end": "true",
+                "kubernetes.io/initial-events-list-blueprint": STANDARD.encode(
+                    "{\"apiVersion\":\"verbs.example.com/v1\",\"items\":[],\"kind\":\"WidgetList\"}\n")}}}})
     );
     let kind = "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: ";
     for (query, why) in [
