@@ -64,7 +64,7 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
     let Incoming { mut object, duplicates, text, remarks: mut noted, applied, yaml_remarks } = incoming;
     let custom = served.resource.custom;
     let applied = applied && custom;
-    let strange = served.resource.custom.then(|| fields_of_another_kind(served, &object)).flatten();
+    let foreign = served.resource.custom && is_of_another_kind(served, &object);
     let mut unknown = read_metadata(&mut object, &served.resource)?;
     let version = served.version();
     let mut pruned = if custom {
@@ -75,7 +75,9 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
         pruned.sort();
         pruned
     };
-    pruned = strange.unwrap_or(pruned);
+    if foreign {
+        pruned.clear();
+    }
     pruned.retain(|path| !unknown.contains(path));
     unknown.append(&mut pruned);
     if applied {
@@ -110,16 +112,9 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
     }
 }
 
-/// Of an object of a kind that is not the resource's nothing is known but its metadata, and of a list not even that.
-/// It is refused later; until then there are remarks about it.
-fn fields_of_another_kind(served: &Served, object: &Value) -> Option<Vec<String>> {
-    let kind = object.get("kind")?.as_str()?;
-    if kind == served.resource.kind {
-        return None;
-    }
-    let fields = object.as_object().filter(|fields| !fields.get("items").is_some_and(Value::is_array));
-    let names = fields.into_iter().flat_map(|fields| fields.keys());
-    Some(names.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata")).cloned().collect())
+/// An object of a kind that is not the resource's is refused later, without remarks about its fields.
+fn is_of_another_kind(served: &Served, object: &Value) -> bool {
+    object.get("kind").and_then(Value::as_str).is_some_and(|kind| kind != served.resource.kind)
 }
 
 /// Remarks in Kubernetes' order: for custom resources what is there twice first, for built-ins as they stand in the text.
