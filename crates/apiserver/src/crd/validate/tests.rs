@@ -38,7 +38,8 @@ fn prepared(mut definition: Value) -> Value {
 fn plain(sentence: &str) -> String {
     match sentence.split_once("Invalid value: ") {
         Some((before, after)) if after.starts_with("[]apiextensions.") || after.starts_with("apiextensions.") => {
-            let end = after.rfind("}: ").map_or(0, |end| end + 1);
+            let end = after.rfind("}: ").map(|end| end + 1).or(after.find("(nil): ").map(|end| end + "(nil)".len()));
+            let end = end.unwrap_or(0);
             format!("{before}Invalid value: …{}", &after[end..])
         }
         _ => sentence.to_owned(),
