@@ -13,6 +13,7 @@ mod logs;
 mod output;
 mod power;
 mod run;
+mod runtime;
 mod show;
 mod shutdown;
 mod sim;

@@ -5,7 +5,7 @@ mod bind;
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use bmc::{Https, Transport};
 use controllers::clock::SystemClock;
 use controllers::hands::Dial;
@@ -20,21 +20,12 @@ pub(crate) use args::{ABOUT, Args, BrakeArgs, EXAMPLES};
 pub(crate) use bind::{Bind, bind};
 
 use crate::access::Access;
-use crate::{limits, shutdown};
-
-/// DNS look-ups and files are all that blocks. Each thread more has a heap of its own.
-const BLOCKING_THREADS: usize = 4;
+use crate::{limits, runtime, shutdown};
 
 pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
     args.logs.install()?;
     limits::raise_open_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(args.threads.get())
-        .max_blocking_threads(BLOCKING_THREADS)
-        .enable_all()
-        .build()
-        .context("cannot start")?;
-    runtime.block_on(run(args))
+    runtime::start(args.threads)?.block_on(run(args))
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {

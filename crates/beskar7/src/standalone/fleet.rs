@@ -1,12 +1,15 @@
 //! Simulated servers of a site: they answer in process, and are made known as PhysicalHosts.
 
+use std::fmt::Debug;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
+use kube::api::{Api, PostParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use sim::{Fault, Fleet, FleetSpec};
 
 use api::beskar7::PhysicalHost;
@@ -69,27 +72,34 @@ fn read_faults(given: &str) -> anyhow::Result<Vec<Fault>> {
     }
 }
 
-/// Makes the servers known: a Secret and a PhysicalHost each. Does nothing to those that are known already.
+/// Makes the servers known: a Secret and a PhysicalHost each. Whatever is there under the same name is left as it is.
 pub(crate) async fn register(client: &Client, fleet: &Fleet) -> anyhow::Result<()> {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
     let hosts: Api<PhysicalHost> = Api::namespaced(client.clone(), NAMESPACE);
-    let params = PatchParams::apply(MANAGER).force();
     for bmc in fleet.bmcs() {
         let (name, credentials) = (bmc.name(), bmc.credentials());
         let secret_name = format!("{name}-bmc");
         let secret = json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret_name},
+            "metadata": {"name": secret_name},
             "stringData": {"username": credentials.username, "password": credentials.password},
         });
         let host = json!({
-            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "PhysicalHost", "metadata": {"name": name},
+            "metadata": {"name": name},
             "spec": {"redfishConnection": {"address": format!("https://{name}"), "credentialsSecretRef": secret_name}},
         });
-        secrets
-            .patch(&secret_name, &params, &Patch::Apply(&secret))
-            .await
-            .with_context(|| format!("cannot register {name}"))?;
-        hosts.patch(name, &params, &Patch::Apply(&host)).await.with_context(|| format!("cannot register {name}"))?;
+        create_if_absent(&secrets, secret).await.with_context(|| format!("cannot register {name}"))?;
+        create_if_absent(&hosts, host).await.with_context(|| format!("cannot register {name}"))?;
     }
     Ok(())
+}
+
+async fn create_if_absent<K>(api: &Api<K>, object: Value) -> anyhow::Result<()>
+where
+    K: Clone + Debug + DeserializeOwned + Serialize,
+{
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    match api.create(&params, &serde_json::from_value(object)?).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        created => Ok(created.map(drop)?),
+    }
 }

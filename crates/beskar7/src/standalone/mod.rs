@@ -27,7 +27,7 @@ pub(crate) use site::Site;
 
 use crate::logs::LogArgs;
 use crate::run::{Bind, BrakeArgs, bind};
-use crate::{limits, output, shutdown};
+use crate::{limits, output, runtime, shutdown};
 
 pub(crate) const ABOUT: &str = "\
 Run alone, without Kubernetes.
@@ -54,9 +54,6 @@ Examples:
 
   # Bad days: every tenth answer of a BMC is lost
   beskar7 standalone --simulate 20 --faults '{\"effect\":\"DropAnswer\",\"probability\":0.1}'";
-
-/// What blocks is little: DNS, files. Each thread more has a heap of its own.
-const BLOCKING_THREADS: usize = 4;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -98,13 +95,7 @@ enum Folder {
 pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
     args.logs.install()?;
     limits::raise_open_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(args.threads.get())
-        .max_blocking_threads(BLOCKING_THREADS)
-        .enable_all()
-        .build()
-        .context("cannot start")?;
-    runtime.block_on(run(args))
+    runtime::start(args.threads)?.block_on(run(args))
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {

@@ -6,6 +6,8 @@ use api::beskar7::PhysicalHost;
 use controllers::brake::BrakeConfig;
 use controllers::clock::{Clock as _, SystemClock};
 use futures::future::join_all;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, PostParams};
 use serde_json::json;
 use sim::{BootSource, Effect, PowerState};
 use testkit::wait_for;
@@ -187,6 +189,9 @@ async fn hosts_in_trouble_are_not_busy_with_it() {
     world.start_operator_with(SystemClock, braked(|brake| brake.disruptions_per_minute = 0));
     world.create_secret("bmc", "admin", "password").await;
     world.create_secret("guess", "admin", "guess").await;
+    let config_maps: Api<ConfigMap> = Api::namespaced(world.cluster.admin(), &world.namespace);
+    let consumer = serde_json::from_value(json!({ "metadata": { "name": "mine" } })).unwrap();
+    config_maps.create(&PostParams::default(), &consumer).await.unwrap();
     let bmcs = TROUBLES.map(|(name, _)| {
         let power = if name == "braked" { PowerState::On } else { PowerState::Off };
         world.add_bmc(name, sim::Bmc::new(spec(name).timing(sim::Timing::INSTANT).power(power)))
