@@ -6,6 +6,7 @@
 mod disk;
 mod history;
 mod memory;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod visible;
@@ -22,6 +23,7 @@ use self::disk::Disk;
 pub use self::disk::{OpenError, Options};
 pub use self::history::Limits;
 use self::memory::Memory;
+pub use self::stored::Stored;
 use self::visible::Visible;
 pub use self::watch::Watch;
 
@@ -190,6 +192,23 @@ impl Store {
         &self,
         scan: Scan<'_>,
         visit: &mut dyn FnMut(&str, Revision, &Bytes) -> ControlFlow<()>,
+    ) -> Result<Revision, StoreError> {
+        let mut failed = None;
+        let revision = self.find(scan, &mut |key, revision, stored| match stored.read() {
+            Ok(bytes) => visit(key, revision, &bytes),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        })?;
+        failed.map_or(Ok(revision), Err)
+    }
+
+    /// The same, but what is visited is only read by those who want to.
+    pub fn find(
+        &self,
+        scan: Scan<'_>,
+        visit: &mut dyn FnMut(&str, Revision, &Stored) -> ControlFlow<()>,
     ) -> Result<Revision, StoreError> {
         self.visible.scan(scan, visit)
     }

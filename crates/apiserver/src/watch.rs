@@ -209,7 +209,7 @@ impl Watching {
                 return None;
             }
             if let Some(found) = self.initial.pop_front() {
-                match self.lens.bytes(found.revision, &found.stored) {
+                match found.read().and_then(|stored| self.lens.bytes(found.revision, &stored)) {
                     Ok(text) => return Some(Happening::Object(Turn::Added, text)),
                     Err(failure) => {
                         self.failure = Some(failure);

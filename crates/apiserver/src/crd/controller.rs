@@ -240,7 +240,7 @@ async fn take_objects_along(api: &Api, definition: &Definition, now: &str) -> Re
 fn keys(store: &Store, prefix: &str) -> Result<Vec<String>, Failure> {
     let mut keys = Vec::new();
     store
-        .scan(Scan { prefix, after: None, at: None }, &mut |key, _, _| {
+        .find(Scan { prefix, after: None, at: None }, &mut |key, _, _| {
             keys.push(key.to_owned());
             ControlFlow::Continue(())
         })

@@ -163,7 +163,7 @@ fn go_package(group: &str) -> &str {
 }
 
 fn whole_list(form: Form, head: String, page: Page) -> Result<Response<Body>, Failure> {
-    let size: usize = page.found.iter().map(|found| found.stored.len() + 1).sum();
+    let size: usize = page.found.iter().map(|found| found.stored.size() + 1).sum();
     let mut pieces = Pieces { page, next: 0, opening: Some(head), closed: false };
     if size < PIECE || form.media != Media::Json || form.pretty {
         let mut whole = Vec::with_capacity(size + 1024);
@@ -204,7 +204,7 @@ impl Pieces {
             if self.next > 0 {
                 piece.push(b',');
             }
-            match self.page.lens.item(found.revision, &found.stored) {
+            match found.read().and_then(|stored| self.page.lens.item(found.revision, &stored)) {
                 Ok(item) => piece.extend_from_slice(&item),
                 Err(failure) => {
                     self.closed = true;

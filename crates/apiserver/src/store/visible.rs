@@ -9,8 +9,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::disk::{Index, Place, Segments, refusal};
+use super::disk::{Index, Segments};
 use super::history::{History, Limits};
+use super::stored::Stored;
 use super::{Entry, Event, Revision, Scan, StoreError};
 
 /// All keys at the newest revision. Cheap to clone; a clone does not change.
@@ -21,7 +22,7 @@ pub(super) enum State {
 }
 
 /// What visits an entry and says whether to go on.
-pub(super) type Visit<'a> = dyn FnMut(&str, Revision, &Bytes) -> ControlFlow<()> + 'a;
+pub(super) type Visit<'a> = dyn FnMut(&str, Revision, &Stored) -> ControlFlow<()> + 'a;
 
 #[derive(Debug)]
 pub(super) struct Visible {
@@ -91,7 +92,7 @@ impl Visible {
 
     pub(super) fn scan(&self, scan: Scan<'_>, visit: &mut Visit<'_>) -> Result<Revision, StoreError> {
         let (state, undo, revision) = self.moment(scan)?;
-        undo.visit(&state, scan, visit)?;
+        undo.visit(&state, scan, visit);
         Ok(revision)
     }
 
@@ -222,34 +223,32 @@ impl State {
         let found = match self {
             Self::Memory(entries) => entries.get(key).cloned(),
             Self::Disk { index, segments } => match index.get(key) {
-                Some(place) => Some((place.revision, value(segments, key, *place)?)),
+                Some(place) => Some((place.revision, Stored::on_disk(key.into(), *place, segments).read()?)),
                 None => None,
             },
         };
         Ok(found.map(|(revision, value)| Entry { key: key.to_owned(), revision, value }))
     }
 
-    pub(super) fn visit(&self, scan: Scan<'_>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+    pub(super) fn visit(&self, scan: Scan<'_>, visit: &mut Visit<'_>) {
         let range = (scan.start(), Bound::Unbounded);
         match self {
             Self::Memory(entries) => {
                 for (key, (revision, value)) in entries.range::<str, _>(range) {
-                    if !key.starts_with(scan.prefix) || visit(key, *revision, value).is_break() {
+                    if !key.starts_with(scan.prefix) || visit(key, *revision, &value.clone().into()).is_break() {
                         break;
                     }
                 }
             }
             Self::Disk { index, segments } => {
                 for (key, place) in index.range::<str, _>(range) {
-                    if !key.starts_with(scan.prefix)
-                        || visit(key, place.revision, &value(segments, key, *place)?).is_break()
-                    {
+                    let stored = Stored::on_disk(key.clone(), *place, segments);
+                    if !key.starts_with(scan.prefix) || visit(key, place.revision, &stored).is_break() {
                         break;
                     }
                 }
             }
         }
-        Ok(())
     }
 
     fn visit_keys(&self, scan: Scan<'_>, visit: &mut dyn FnMut(&str)) {
@@ -266,10 +265,6 @@ impl State {
     }
 }
 
-fn value(segments: &Segments, key: &str, place: Place) -> Result<Bytes, StoreError> {
-    place.read(segments, key).map_err(|error| refusal(&error))
-}
-
 /// What keys held before some events: the first event of a key tells.
 struct Undo(BTreeMap<String, Option<(Revision, Bytes)>>);
 
@@ -283,7 +278,7 @@ impl Undo {
         Self(undo)
     }
 
-    fn visit(self, state: &State, scan: Scan<'_>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+    fn visit(self, state: &State, scan: Scan<'_>, visit: &mut Visit<'_>) {
         if self.0.is_empty() {
             return state.visit(scan, visit);
         }
@@ -295,7 +290,7 @@ impl Undo {
                 while let Some((earlier, before)) = undo.next_if(|(undone, _)| undone.as_str() <= key) {
                     replaced |= earlier == key;
                     if let Some((revision, value)) = before {
-                        visit(&earlier, revision, &value)?;
+                        visit(&earlier, revision, &value.into())?;
                     }
                 }
                 if replaced { ControlFlow::Continue(()) } else { visit(key, revision, value) }
@@ -303,17 +298,16 @@ impl Undo {
             let flow = go_on();
             stopped = flow.is_break();
             flow
-        })?;
+        });
         if !stopped {
             for (key, before) in undo {
                 if let Some((revision, value)) = before
-                    && visit(&key, revision, &value).is_break()
+                    && visit(&key, revision, &value.into()).is_break()
                 {
                     break;
                 }
             }
         }
-        Ok(())
     }
 
     fn count(&self, state: &State, scan: Scan<'_>) -> u64 {

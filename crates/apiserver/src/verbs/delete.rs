@@ -169,7 +169,7 @@ impl Api {
     ) -> Result<super::Page, Failure> {
         let page = self.list(served, namespace, selector, paging).await?;
         for found in &page.found {
-            let object = page.lens.value(found.revision, &found.stored)?;
+            let object = page.lens.value(found.revision, &found.read()?)?;
             match self.delete(served, object::namespace(&object), object::name(&object), options).await {
                 Err(failure) if failure.code == http::StatusCode::NOT_FOUND => {}
                 other => drop(other?),

@@ -16,7 +16,7 @@ use crate::request::query::{ListParameters, parse_uint};
 use crate::resource::Scope;
 use crate::selector::Selector;
 use crate::status::Failure;
-use crate::store::{Revision, Scan, StoreError};
+use crate::store::{Revision, Scan, StoreError, Stored};
 
 /// How many entries are looked at before others get a turn.
 const CHUNK: usize = 500;
@@ -58,17 +58,23 @@ pub struct Page {
     pub remaining: Option<u64>,
 }
 
-/// An object in the store.
+/// An object in the store, as it was when it was found.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) revision: Revision,
-    pub(crate) stored: Bytes,
+    pub(crate) stored: Stored,
+}
+
+impl Found {
+    pub(crate) fn read(&self) -> Result<Bytes, Failure> {
+        self.stored.read().map_err(store_failure)
+    }
 }
 
 impl Page {
     /// The objects, in the version that was asked for.
     pub fn objects(&self) -> Result<Vec<Value>, Failure> {
-        self.found.iter().map(|found| self.lens.value(found.revision, &found.stored)).collect()
+        self.found.iter().map(|found| self.lens.value(found.revision, &found.read()?)).collect()
     }
 }
 
@@ -122,14 +128,14 @@ impl Api {
         let skip = page.lens.served().resource.prefix.len();
         let namespaced = page.lens.served().resource.scope == Scope::Namespaced;
         let mut full = false;
-        let revision = self.store().scan(scan, &mut |key, revision, stored| {
+        let revision = self.store().find(scan, &mut |key, revision, stored| {
             seen += 1;
             last = Some(key.to_owned());
             let path = &key[skip..];
             let (namespace, name) = if namespaced { path.split_once('/').unwrap_or(("", path)) } else { ("", path) };
             if selector.matches_names(namespace, name) {
                 let matches = names_suffice
-                    || match page.lens.value(revision, stored) {
+                    || match stored.read().map_err(store_failure).and_then(|bytes| page.lens.value(revision, &bytes)) {
                         Ok(object) => selector.matches(&object),
                         Err(failure) => {
                             broken = Some(failure);

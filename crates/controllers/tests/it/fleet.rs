@@ -71,6 +71,12 @@ async fn ten_hosts_that_are_released_at_once_go_one_by_one_and_say_so() {
     let off = fleet.iter().filter(|(_, bmc)| bmc.first().power() == PowerState::Off).count();
     assert!((1..=2).contains(&off), "one at once and one every 20 s, not {off}");
 
+    // Whoever is stopped while a BMC ejects a medium leaves a wait of minutes behind.
+    wait_for("nobody to be in the middle of it", SOON, async || {
+        let hosts = world.hosts().list(&kube::api::ListParams::default()).await.unwrap().items;
+        hosts.iter().all(|host| state_of(host) == "Available" || waits_for(host, "FleetBrake")).then_some(())
+    })
+    .await;
     world.stop_operator().await;
     world.start_operator();
     wait_for_all(&world, &fleet, "Available").await;

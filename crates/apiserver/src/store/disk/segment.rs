@@ -63,6 +63,11 @@ impl Segment {
 }
 
 impl Place {
+    /// How long the record is: a little more than its value.
+    pub(in crate::store) fn size(self) -> usize {
+        self.len as usize
+    }
+
     /// The value of the key whose record is here.
     pub(in crate::store) fn read(self, segments: &Segments, key: &str) -> io::Result<Bytes> {
         let mut bytes = vec![0; self.len as usize];

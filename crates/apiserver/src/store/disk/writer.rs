@@ -441,15 +441,19 @@ pub(super) fn copy(state: &State, revision: Revision, folder: &Arc<dyn Folder>, 
         log.turn(revision + 1)
     };
     let mut written = Ok(false);
-    let visited = state.visit(Scan { prefix: "", after: None, at: None }, &mut |key, revision, value| {
-        let span = log.add(&mut batch, &Record { kind: Kind::Moved, revision, key, value });
-        spans.push((Arc::from(key), revision, span));
-        if batch.len() >= MOST_BYTES {
+    state.visit(Scan { prefix: "", after: None, at: None }, &mut |key, revision, stored| {
+        match stored.read() {
+            Ok(value) => {
+                let span = log.add(&mut batch, &Record { kind: Kind::Moved, revision, key, value: &value });
+                spans.push((Arc::from(key), revision, span));
+            }
+            Err(error) => written = Err(io::Error::other(error)),
+        }
+        if written.is_ok() && batch.len() >= MOST_BYTES {
             written = flush(&mut log, &mut batch, &mut spans);
         }
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    visited.map_err(io::Error::other)?;
     written?;
     if !batch.is_empty() {
         flush(&mut log, &mut batch, &mut spans)?;
