@@ -7,6 +7,7 @@ pub mod conditions;
 mod hardware;
 mod host;
 mod inspection;
+mod inventory;
 pub mod names;
 mod references;
 pub mod states;
@@ -15,6 +16,7 @@ mod status;
 pub use hardware::{Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor};
 pub use host::{BootMode, LocalObjectReference, Maintenance, PhysicalHost, PhysicalHostSpec, RedfishConnection};
 pub use inspection::{Cpu, Disk, InspectionReport, Memory, Nic};
+pub use inventory::Inventory;
 pub use status::{Bootstrap, Fault, PhysicalHostStatus, TimelineEntry, Waiting};
 
 /// The API group.

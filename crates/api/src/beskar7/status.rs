@@ -4,8 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hardware::HardwareDetails;
 use super::inspection::InspectionReport;
+use super::inventory::Inventory;
 use crate::capi::{Condition, MachineAddress};
 
 /// What is known about a server, and what is being done with it. Written by the operator alone.
@@ -53,7 +53,7 @@ pub struct PhysicalHostStatus {
 
     /// What the server is made of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hardware_details: Option<Box<HardwareDetails>>,
+    pub hardware_details: Option<Inventory>,
 
     /// Addresses of the server that are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

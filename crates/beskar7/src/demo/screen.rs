@@ -94,8 +94,7 @@ fn row(part: &Part, host: &PhysicalHost) -> Vec<Cell> {
     let under_way = (at > 0 && at < part.road.len()).then_some(Tone::Odd);
     let waiting = status.and_then(|status| status.waiting.as_ref()).map(|waiting| waiting.message.clone());
     let fault = status.and_then(|status| status.fault.as_ref()).map(|fault| fault.message.clone());
-    let model =
-        status.and_then(|status| status.hardware_details.as_deref()).and_then(|hardware| hardware.model.clone());
+    let model = status.and_then(|status| status.hardware_details.as_ref()).and_then(|hardware| hardware.unpack().model);
     let power = status.and_then(|status| status.observed_power_state.clone());
     vec![
         Cell::from(host.name_any()),

@@ -1,6 +1,6 @@
 //! One host as a line, and many as a sentence.
 
-use api::beskar7::{PhysicalHost, conditions, states};
+use api::beskar7::{Inventory, PhysicalHost, conditions, states};
 use api::capi;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -63,7 +63,8 @@ pub(super) enum Urgency {
 impl Row {
     pub(super) fn of(host: &PhysicalHost, now: Timestamp) -> Self {
         let status = host.status.clone().unwrap_or_default();
-        let hardware = status.hardware_details.as_deref();
+        let hardware = status.hardware_details.as_ref().map(Inventory::unpack);
+        let hardware = hardware.as_ref();
         let created = host.metadata.creation_timestamp.as_ref().map(|created| created.0);
         Self {
             namespace: host.namespace().unwrap_or_default(),

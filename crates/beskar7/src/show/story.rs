@@ -1,6 +1,6 @@
 //! A host as a text: what it is, what is going on, what it is made of, and what happened.
 
-use api::beskar7::{HardwareDetails, PhysicalHost, PhysicalHostStatus};
+use api::beskar7::{HardwareDetails, Inventory, PhysicalHost, PhysicalHostStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt as _;
@@ -17,7 +17,8 @@ pub(super) fn write(host: &PhysicalHost, events: &[Event], now: Timestamp, paper
     let nothing = PhysicalHostStatus::default();
     let status = host.status.as_ref().unwrap_or(&nothing);
     let mut parts = vec![head(host, status, now, paper)];
-    parts.extend(status.hardware_details.as_deref().map(|hardware| hardware_part(hardware, paper)));
+    let hardware = status.hardware_details.as_ref().map(Inventory::unpack);
+    parts.extend(hardware.as_ref().map(|hardware| hardware_part(hardware, paper)));
     parts.push(conditions(status, now, paper));
     parts.push(past(status, now, paper));
     parts.push(reported(events, now, paper));
@@ -50,7 +51,7 @@ fn head(host: &PhysicalHost, status: &PhysicalHostStatus, now: Timestamp, paper:
     fact("Order", spec.boot_iso_source.as_ref().map(|iso| format!("boot {iso}")).unwrap_or_default());
     let maintenance = spec.maintenance.as_ref().map(|it| it.reason.clone().unwrap_or_else(|| "yes".to_owned()));
     fact("Maintenance", maintenance.unwrap_or_default());
-    let bmc = status.hardware_details.as_deref().and_then(|hardware| hardware.bmc.as_ref());
+    let bmc = status.hardware_details.as_ref().and_then(|hardware| hardware.unpack().bmc);
     let firmware = bmc.map(|bmc| joined(" ", [bmc.vendor.clone(), bmc.model.clone(), bmc.firmware_version.clone()]));
     fact("BMC", joined(", ", [Some(spec.redfish_connection.address.clone()), firmware]));
     let addresses = status.addresses.iter().map(|address| format!("{:?} {}", address.type_, address.address));

@@ -76,7 +76,7 @@ impl HostDialect for PhysicalHosts {
         let status = host.status.as_ref()?;
         // The details outlive a change of the address; what they tell of is then another server.
         let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
-        let hardware = status.hardware_details.as_ref().filter(|_| inspected)?;
+        let hardware = status.hardware_details.as_ref().filter(|_| inspected)?.unpack();
         server_identity(hardware.uuid.as_deref(), hardware.serial_number.as_deref())
     }
 

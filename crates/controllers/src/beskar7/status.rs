@@ -1,6 +1,9 @@
 //! The status of a PhysicalHost: a projection of what the engine remembers and what was seen.
 
-use api::beskar7::{Fault, PhysicalHost, PhysicalHostStatus, TimelineEntry, Waiting, conditions as types, states};
+use api::beskar7::{
+    Fault, HardwareDetails, Inventory, PhysicalHost, PhysicalHostStatus, TimelineEntry, Waiting, conditions as types,
+    states,
+};
 use api::capi::Condition;
 use engine::host::{Moment, Origin, Phase, Record};
 use engine::server::PowerState;
@@ -43,14 +46,18 @@ fn see(status: &mut PhysicalHostStatus, view: &View<'_, PhysicalHost>) {
     if let Some(found) = &seen.hardware {
         let details = hardware::details(found, seen.certificate.as_deref());
         status.addresses = hardware::addresses(&details.nics);
-        status.hardware_details = Some(Box::new(details));
+        status.hardware_details = Some(Inventory::pack(&details));
     }
     let health = seen.health.rollup.as_ref().or(seen.health.health.as_ref());
     if let Some(health) = health {
         status.health = Some(health.clone());
     }
-    if let Some(details) = &mut status.hardware_details {
-        details.status = Some(hardware::health(&seen.health));
+    if let Some(inventory) = &mut status.hardware_details {
+        let health = Some(hardware::health(&seen.health));
+        let details = inventory.unpack();
+        if details.status != health {
+            *inventory = Inventory::pack(&HardwareDetails { status: health, ..details });
+        }
     }
 }
 

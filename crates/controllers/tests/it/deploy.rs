@@ -30,7 +30,7 @@ async fn every_vendors_server_is_registered_provisioned_and_released() {
         let bmc = sim::Bmc::new(plan.timing(timing).power(PowerState::On));
         world.register(&bmc, json!({})).await;
         let host = world.wait_for_state(HOST, "Available").await;
-        let hardware = host.status.unwrap().hardware_details.unwrap();
+        let hardware = host.status.unwrap().hardware_details.unwrap().unpack();
         assert!(!hardware.processors.is_empty() && !hardware.drives.is_empty(), "{vendor}: {hardware:?}");
 
         world.patch_spec(HOST, claim("me", HTTPS_ISO)).await;

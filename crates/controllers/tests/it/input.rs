@@ -240,7 +240,7 @@ async fn a_bmc_with_several_systems_asks_which_and_serves_each_in_one_session() 
     world.create_host("right", at("https://chassis/redfish/v1/Systems/3", None)).await;
     for (name, uuid) in ["left", "middle", "right"].into_iter().zip(&uuids) {
         let host = world.wait_for_state(name, "Available").await;
-        let shown = host.status.and_then(|status| status.hardware_details?.uuid).unwrap_or_default();
+        let shown = host.status.and_then(|status| status.hardware_details?.unpack().uuid).unwrap_or_default();
         assert!(shown.eq_ignore_ascii_case(uuid), "{name} is {shown}, not {uuid}");
     }
     wait_for("one session for all", SOON, async || (bmc.sessions_open() == 1).then_some(())).await;

@@ -13,7 +13,7 @@ async fn a_host_is_registered_and_shows_what_it_is_made_of() {
     let bmc = world.available_host("server-01").await;
     let host = world.host("server-01").await;
     let status = host.status.clone().unwrap();
-    let hardware = status.hardware_details.clone().unwrap();
+    let hardware = status.hardware_details.clone().unwrap().unpack();
     assert_eq!(status.ready, Some(true));
     assert_eq!(status.observed_power_state.as_deref(), Some("Off"));
     assert_eq!(status.health.as_deref(), Some("OK"));

@@ -146,7 +146,7 @@ async fn whoever_skips_verification_gets_in_and_is_not_bothered_by_a_new_certifi
     world.start_operator();
     world.annotate("server-01", "beskar7.io/inspect", Some("again")).await;
     let shows = |host: &api::beskar7::PhysicalHost| {
-        let details = host.status.as_ref().and_then(|status| status.hardware_details.clone()).unwrap_or_default();
+        let details = host.status.as_ref().and_then(|status| status.hardware_details.clone()).unwrap().unpack();
         details
             .bmc
             .and_then(|bmc| bmc.certificate_fingerprint)

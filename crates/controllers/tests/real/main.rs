@@ -48,7 +48,7 @@ async fn sushy_over_tls_is_registered_powered_and_fed_with_an_iso() {
 
     register(&world, "server-01", &sushy, &system.uuid, json!({})).await;
     let host = world.host("server-01").await;
-    let hardware = host.status.clone().unwrap().hardware_details.unwrap();
+    let hardware = host.status.clone().unwrap().hardware_details.unwrap().unpack();
     assert_eq!(hardware.uuid.as_deref(), Some(system.uuid.as_str()));
     assert_eq!(
         hardware.nics.iter().filter_map(|nic| nic.mac_address.as_deref()).collect::<Vec<_>>(),
@@ -83,7 +83,7 @@ async fn a_virtual_machine_boots_the_ordered_iso_and_is_off_after_its_host_is_de
     let image = depot.put("boot.iso", build_iso(&marker, Some(&depot.guest_url("home"))));
 
     register(&world, "server-01", lab.bmc(), VmLab::SYSTEM, json!({})).await;
-    let hardware = world.host("server-01").await.status.unwrap().hardware_details.unwrap();
+    let hardware = world.host("server-01").await.status.unwrap().hardware_details.unwrap().unpack();
     assert!(hardware.nics.iter().any(|nic| nic.mac_address.as_deref() == Some(VmLab::MAC)), "{hardware:?}");
     assert_eq!(lab.state().await, "shut off", "looking at a server does nothing to it");
 
