@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "the API server and its clients must not share a mistake, nor does it know what it serves",
     ),
     ("beskar7-bmc", &["beskar7-engine"], "the BMC client fills in what the engine sees, and knows no Kubernetes"),
+    ("beskar7-boot", &["beskar7-engine"], "what servers boot is told in the engine's words, and knows no Kubernetes"),
     ("beskar7-sim", &[], "the simulator must not share a mistake with the client it is tested with"),
     (
         "beskar7-controllers",
@@ -44,6 +45,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ),
     ("beskar7-apiserver", &["kube", "k8s-openapi"], "the API server and its clients must not share a mistake"),
     ("beskar7-bmc", &["kube", "k8s-openapi"], "the BMC client knows no Kubernetes"),
+    ("beskar7-boot", &["kube", "k8s-openapi"], "the boot service knows no Kubernetes"),
     ("beskar7-sim", &["kube", "k8s-openapi"], "the simulator knows no Kubernetes"),
 ];
 
