@@ -86,7 +86,7 @@ fn commands(text: &[u8]) -> Vec<Vec<Word>> {
     for token in tokens(text) {
         match (token, commands.last_mut()) {
             (Token::Word(word), Some(command)) if !command.is_empty() || !is_reserved(&word.value) => {
-                command.push(word)
+                command.push(word);
             }
             (Token::End { .. }, _) => commands.push(Vec::new()),
             (Token::Broken, Some(command)) => command.clear(),
@@ -139,9 +139,11 @@ fn word(text: &[u8], start: usize) -> (Option<Token>, usize) {
                 continue;
             }
             (None, b'\\') if rest.is_empty() => return (Some(Token::Broken), text.len()),
-            (None, b'\\') | (Some(b'"'), b'\\')
-                if quote.is_none() || rest.first().is_some_and(|byte| b"\"$\\".contains(byte)) =>
-            {
+            (None, b'\\') => {
+                value.extend(rest.first());
+                2
+            }
+            (Some(b'"'), b'\\') if rest.first().is_some_and(|byte| b"\"$\\".contains(byte)) => {
                 value.extend(rest.first());
                 2
             }
