@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use super::overlay::Overlay;
-use super::source::Source;
+use super::source::{Source, SourceError};
 use super::{IsoError, limits};
 
 const PAGE: u64 = 2048;
@@ -140,7 +140,8 @@ impl<'s, S: Source> Canvas<'s, S> {
             let expected = usize::try_from(len).unwrap_or_default();
             let mut block = self.source.read_at(start, expected).await?.to_vec();
             if block.len() != expected {
-                return Err(IsoError::malformed(format!("the source gave {} of {expected} bytes", block.len())));
+                let why = format!("{} of {expected} bytes came from {start} on", block.len());
+                return Err(SourceError { why, transient: true }.into());
             }
             block.resize(usize::try_from(BLOCK).unwrap_or_default(), 0);
             self.cache.push_back((start, block.into()));

@@ -2,7 +2,7 @@
 
 use super::SECTOR;
 use super::bytes_at::{both32, byte, le32};
-use super::volume::{Extent, Names};
+use super::volume::{Extent, Names, Tree};
 
 const FIXED: usize = 33;
 
@@ -23,13 +23,13 @@ pub(crate) struct Record {
 }
 
 /// All records of a directory but `.` and `..`. What makes no sense ends its sector, as it does for kernels.
-pub(crate) fn records(directory: &[u8], names: Names) -> Vec<Record> {
+pub(crate) fn records(directory: &[u8], tree: &Tree) -> Vec<Record> {
     let mut records = Vec::new();
     for (number, sector) in directory.chunks(2048).enumerate() {
         let mut at = 0;
         while let Some(record) = record(sector, at) {
             if !matches!(identifier(record), [0 | 1]) {
-                records.push(parse(record, number * 2048 + at, names));
+                records.push(parse(record, number * 2048 + at, tree));
             }
             at += record.len();
         }
@@ -37,9 +37,9 @@ pub(crate) fn records(directory: &[u8], names: Names) -> Vec<Record> {
     records
 }
 
-/// The bytes of a record that say where and how long the file is.
-pub(crate) fn place(extent: Extent) -> Option<[u8; 16]> {
-    let sector = u32::try_from(extent.offset / SECTOR).ok()?;
+/// The bytes of a record that say where and how long the file is, in a volume that begins there.
+pub(crate) fn place(extent: Extent, base: u64) -> Option<[u8; 16]> {
+    let sector = u32::try_from(extent.offset.checked_sub(base)? / SECTOR).ok()?;
     let mut place = [0; 16];
     place[..8].copy_from_slice(&both32(sector));
     place[8..].copy_from_slice(&both32(extent.len));
@@ -59,15 +59,16 @@ fn identifier(record: &[u8]) -> &[u8] {
     record.get(FIXED..FIXED + usize::from(byte(record, 32))).unwrap_or_default()
 }
 
-fn parse(record: &[u8], at: usize, names: Names) -> Record {
+fn parse(record: &[u8], at: usize, tree: &Tree) -> Record {
     let identifier = identifier(record);
     let (flags, unit, gap) = (byte(record, 25), byte(record, 26), byte(record, 27));
     let attributes = u64::from(byte(record, 1));
-    let extent = Extent { offset: (u64::from(le32(record, 2)) + attributes) * SECTOR, len: le32(record, 10) };
+    let sector = u64::from(le32(record, 2)) + attributes;
+    let extent = Extent { offset: tree.base + sector * SECTOR, len: le32(record, 10) };
     let padded = FIXED + identifier.len() + (identifier.len() + 1) % 2;
     let system_use = record.get(padded..).unwrap_or_default();
-    let (rock_ridge, continued) = match names {
-        Names::Iso => rock_ridge(system_use),
+    let (rock_ridge, continued) = match tree.names {
+        Names::Iso => rock_ridge(system_use, tree.base),
         Names::Joliet => (None, None),
     };
     Record {
@@ -76,7 +77,7 @@ fn parse(record: &[u8], at: usize, names: Names) -> Record {
         is_directory: flags & 0x02 != 0,
         is_plain: flags & 0x80 == 0 && unit == 0 && gap == 0 && attributes == 0,
         is_rock_ridge: rock_ridge.is_some(),
-        name: rock_ridge.unwrap_or_else(|| plain_name(identifier, names)),
+        name: rock_ridge.unwrap_or_else(|| plain_name(identifier, tree.names)),
         continued,
     }
 }
@@ -95,7 +96,7 @@ fn plain_name(identifier: &[u8], names: Names) -> String {
 }
 
 /// The name in `NM` entries, and where more entries are.
-pub(crate) fn rock_ridge(mut entries: &[u8]) -> (Option<String>, Option<Extent>) {
+pub(crate) fn rock_ridge(mut entries: &[u8], base: u64) -> (Option<String>, Option<Extent>) {
     let mut name: Option<Vec<u8>> = None;
     let mut continued = None;
     while let Some(entry) =
@@ -104,7 +105,7 @@ pub(crate) fn rock_ridge(mut entries: &[u8]) -> (Option<String>, Option<Extent>)
         match &entry[..2] {
             b"NM" => name.get_or_insert_default().extend(entry.get(5..).unwrap_or_default()),
             b"CE" if entry.len() >= 28 => {
-                let offset = u64::from(le32(entry, 4)) * SECTOR + u64::from(le32(entry, 12));
+                let offset = base + u64::from(le32(entry, 4)) * SECTOR + u64::from(le32(entry, 12));
                 continued = Some(Extent { offset, len: le32(entry, 20) });
             }
             _ => {}

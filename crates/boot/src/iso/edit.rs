@@ -14,6 +14,7 @@ pub(crate) struct Edits {
     pub(crate) files: Vec<EditedFile>,
     /// Configurations that were read, whether they start a kernel or not.
     pub(crate) looked_at: usize,
+    kernel_lines: usize,
 }
 
 /// A configuration that starts kernels, and what is to become of it.
@@ -38,7 +39,7 @@ pub(crate) async fn edit_tree<S: Source>(
     let mut moved = None;
     for change in edits.changes(texts, Place::Iso, parameters)? {
         let Some(text) = change.text else { continue };
-        let room = tree::room(change.file);
+        let room = tree::room(canvas, change.file);
         let compact = change.dialect.compact(&text);
         let text = if text.len() > room && compact.len() <= room { compact } else { text };
         let end = tree::replace(canvas, change.file, &text).await?;
@@ -88,6 +89,11 @@ impl Edits {
         let mut changes = Vec::new();
         for (file, path, text) in texts {
             let dialect = Dialect::of(path, &text);
+            // Counted first: a menu of nothing but kernel lines would grow a hundredfold.
+            self.kernel_lines += dialect.edit(&text, &Parameters::none(), shared).kernel_lines;
+            if self.kernel_lines > limits::KERNEL_LINES {
+                return Err(IsoError::TooMuch { what: "its menus start too many kernels" });
+            }
             let Edited { text: new, kernel_lines, longest } = dialect.edit(&text, parameters, shared);
             if kernel_lines == 0 {
                 continue;

@@ -18,6 +18,8 @@ pub(crate) const DEPTH: usize = 8;
 pub(crate) const DIRECTORY: u32 = 2 * 1024 * 1024;
 /// Bytes of a file that may be a configuration; longer ones are none.
 pub(crate) const CONFIGURATION: u32 = 256 * 1024;
+/// Lines that start a kernel. Each may grow by as much as a kernel line takes.
+pub(crate) const KERNEL_LINES: usize = 2048;
 /// Bytes of all configurations of one file system.
 pub(crate) const ALL_CONFIGURATIONS: usize = 8 * 1024 * 1024;
 /// Configurations of one file system.

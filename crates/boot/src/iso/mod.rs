@@ -16,9 +16,13 @@
 //! 3. If that is not enough, a file in a FAT image gets free clusters, and a file in the ISO moves behind the end of the image.
 //!    Then the volume grows, a GPT's backup moves to the new end, and the ISO's own partition grows along.
 //!
-//! Directory records are rewritten in all trees (ISO 9660, Joliet) and for all names of a file in the boot directories. Names
-//! elsewhere keep the old length; no boot loader reads those. Nothing else moves, so what refers to places by number (isolinux's boot info table and its checksum,
-//! isohybrid's MBR, the boot catalogue) stays true.
+//! Directory records are rewritten in all trees (ISO 9660, Joliet, and the second volume that hybrid images have in their first
+//! partition) and for all names of a file in the boot directories. Names elsewhere keep the old length; no boot loader reads
+//! those. Nothing else moves, so what refers to places by number (isolinux's boot info table and its checksum, isohybrid's MBR,
+//! the boot catalogue) stays true. HFS+ and Apple's partition map, which some images have for old Macs, are not touched.
+//!
+//! The ISO's own partition does not grow when it would then cover another one, because firmware skips partitions that overlap.
+//! A moved file is then found on a CD and on a whole disk, but not by who mounts just that partition.
 //!
 //! A checksum of the whole medium in the volume descriptor (isomd5sum, SUSE's tagmedia) would be wrong, so it is blanked: a media
 //! check then says that there is none. Lists of checksums that are files of the image (`md5sum.txt`) are not touched: an installer
@@ -32,9 +36,9 @@
 //!   boot sector says so) and an edited GRUB file is; an unknown loader counts with either.
 //! - **UEFI**: each FAT image with a removable loader (`/EFI/BOOT/BOOT*.EFI`) must be covered. What the loader is, is told by
 //!   the sections of its file; behind shim, the program beside it counts.
-//!   - GRUB: an edited GRUB file is in the same image or in the ISO. Its embedded or FAT-side configuration usually does nothing but search the ISO for `/boot/grub/grub.cfg`;
-//!     had it kernel lines of its own in a file, they were edited as well. A GRUB whose *embedded* script boots something else
-//!     cannot be told apart.
+//!   - GRUB: an edited GRUB file is in the same image or in the ISO. Its embedded or FAT-side configuration usually does nothing
+//!     but search the ISO for `/boot/grub/grub.cfg`; kernel lines of its own in a file are edited as well. A GRUB whose *embedded*
+//!     script boots something else cannot be told apart.
 //!   - systemd-boot: an edited entry is in the same image, and no unified kernel image stands beside it in the menu.
 //!   - a unified kernel image: never.
 //!   - anything else: an edited file is in the same image.

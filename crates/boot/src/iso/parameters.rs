@@ -28,6 +28,11 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
+    /// None, to look at a configuration without changing it.
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// Those that a kernel line with these words still needs, so that the last word about each key is ours.
     ///
     /// Some keys are given several times on purpose (`console=`), so all values of one key stay or come together.

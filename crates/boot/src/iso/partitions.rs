@@ -38,11 +38,34 @@ struct Gpt {
     entry_len: usize,
 }
 
-/// Where EFI system partitions begin, in bytes.
-pub(crate) async fn efi_partitions<S: Source>(canvas: &mut Canvas<'_, S>) -> Result<Vec<u64>, IsoError> {
+/// Where partitions begin, in bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Starts {
+    /// EFI system partitions.
+    pub(crate) efi: Vec<u64>,
+    /// Others, where a volume of ISO 9660 could begin.
+    pub(crate) others: Vec<u64>,
+}
+
+/// Where partitions begin. An image too short for a table has none.
+pub(crate) async fn starts<S: Source>(canvas: &mut Canvas<'_, S>) -> Result<Starts, IsoError> {
+    let mut starts = Starts::default();
+    if canvas.size() < 2 * BLOCK {
+        return Ok(starts);
+    }
     let gpt = Gpt::read(canvas).await?;
-    let all = mbr(canvas).await?.into_iter().chain(gpt.iter().flat_map(Gpt::partitions));
-    Ok(all.filter(|partition| partition.kind == Kind::EfiSystem).map(|partition| partition.start * BLOCK).collect())
+    let mut all = mbr(canvas).await?;
+    all.extend(gpt.iter().flat_map(Gpt::partitions));
+    for partition in all {
+        let list = if partition.kind == Kind::EfiSystem { &mut starts.efi } else { &mut starts.others };
+        let inside = |start: &u64| (1..canvas.size()).contains(start);
+        let Some(start) = partition.start.checked_mul(BLOCK).filter(inside) else { continue };
+        if !list.contains(&start) && list.len() < limits::BOOT_IMAGES {
+            list.push(start);
+        }
+    }
+    starts.others.retain(|start| start.is_multiple_of(SECTOR));
+    Ok(starts)
 }
 
 /// Lets the tables know that the image has become longer: the backup of the GPT moves to the new end, and the ISO's own

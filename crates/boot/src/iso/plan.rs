@@ -70,14 +70,15 @@ impl Plan {
     /// Looks at an image and decides what to replace. Reads a few megabytes at most, mostly far less.
     pub async fn make<S: Source>(source: &S, parameters: &Parameters) -> Result<Self, IsoError> {
         let mut canvas = Canvas::new(source);
-        let volume = Volume::read(&mut canvas).await?;
+        let starts = partitions::starts(&mut canvas).await?;
+        let volume = Volume::read(&mut canvas, &starts.others).await?;
         let boot_entries = match volume.boot_catalogue {
             Some(catalogue) => el_torito::boot_entries(&mut canvas, catalogue).await?,
             None => Vec::new(),
         };
         let mut images: Vec<u64> =
             boot_entries.iter().filter(|entry| entry.platform == Platform::Uefi).map(|entry| entry.offset).collect();
-        images.extend(partitions::efi_partitions(&mut canvas).await?);
+        images.extend(starts.efi);
         let mut seen = Vec::new();
         images.retain(|offset| {
             !seen.contains(offset) && {

@@ -14,8 +14,8 @@ pub(crate) struct File {
     /// The longest of its names: other trees may have cut it.
     pub(crate) path: String,
     pub(crate) extent: Extent,
-    /// Where the records lie in the image: in several trees, or hard links.
-    records: Vec<u64>,
+    /// Where the records lie in the image, and where their volumes begin: in several trees, or hard links.
+    records: Vec<(u64, u64)>,
 }
 
 /// What was found, by place in the image.
@@ -43,13 +43,13 @@ pub(crate) async fn boot_files<S: Source>(canvas: &mut Canvas<'_, S>, volume: &V
             if total > limits::ALL_DIRECTORIES {
                 return Err(IsoError::TooMuch { what: "it has too many boot files" });
             }
-            for record in records(&directory, tree.names) {
+            for record in records(&directory, tree) {
                 let Record { at, extent: inner, is_directory, is_plain, .. } = record;
-                let path = format!("{path}/{}", full_name(canvas, record).await?);
+                let path = format!("{path}/{}", full_name(canvas, record, tree.base).await?);
                 if is_directory && places::is_boot_directory(&path) {
                     waiting.push_back((path, inner, depth + 1));
                 } else if !is_directory && is_plain && inner.len > 0 {
-                    remember(&mut found, path, inner, extent.offset + at as u64);
+                    remember(&mut found, path, inner, (extent.offset + at as u64, tree.base));
                 }
             }
         }
@@ -57,7 +57,7 @@ pub(crate) async fn boot_files<S: Source>(canvas: &mut Canvas<'_, S>, volume: &V
     sorted(found)
 }
 
-fn remember(found: &mut BTreeMap<Extent, File>, path: String, extent: Extent, record: u64) {
+fn remember(found: &mut BTreeMap<Extent, File>, path: String, extent: Extent, record: (u64, u64)) {
     if !places::is_of_interest(&path) {
         return;
     }
@@ -91,9 +91,9 @@ fn sorted(found: BTreeMap<Extent, File>) -> Result<Files, IsoError> {
 }
 
 /// With the rest of a name that did not fit into its record.
-async fn full_name<S: Source>(canvas: &mut Canvas<'_, S>, record: Record) -> Result<String, IsoError> {
+async fn full_name<S: Source>(canvas: &mut Canvas<'_, S>, record: Record, base: u64) -> Result<String, IsoError> {
     let Some(more) = record.continued.filter(|more| u64::from(more.len) <= SECTOR) else { return Ok(record.name) };
-    let (rest, _) = rock_ridge(&canvas.read(more.offset, more.len as usize).await?);
+    let (rest, _) = rock_ridge(&canvas.read(more.offset, more.len as usize).await?, base);
     Ok(match rest {
         Some(rest) if record.is_rock_ridge => record.name + &rest,
         Some(all) => all,
@@ -101,9 +101,10 @@ async fn full_name<S: Source>(canvas: &mut Canvas<'_, S>, record: Record) -> Res
     })
 }
 
-/// Room for a file without moving it: the last sector is always the file's own.
-pub(crate) fn room(file: &File) -> usize {
-    (file.extent.len as usize).next_multiple_of(2048)
+/// Room for a file without moving it: the last sector is always the file's own, as far as there is one.
+pub(crate) fn room<S: Source>(canvas: &Canvas<'_, S>, file: &File) -> usize {
+    let whole = (file.extent.len as usize).next_multiple_of(2048);
+    whole.min(usize::try_from(canvas.size().saturating_sub(file.extent.offset)).unwrap_or(usize::MAX))
 }
 
 /// Writes new content, at its place if it fits, else behind the end of the image. Returns where it ends.
@@ -112,17 +113,18 @@ pub(crate) async fn replace<S: Source>(
     file: &File,
     content: &[u8],
 ) -> Result<u64, IsoError> {
-    let fits = content.len() <= room(file);
+    let room = room(canvas, file);
+    let fits = content.len() <= room;
     let offset = if fits { file.extent.offset } else { canvas.size().next_multiple_of(SECTOR) };
     let len = u32::try_from(content.len()).map_err(|_| IsoError::TooMuch { what: "a configuration is too long" })?;
     let extent = Extent { offset, len };
     let mut padded = content.to_vec();
-    padded.resize(if fits { room(file) } else { content.len().next_multiple_of(2048) }, 0);
+    padded.resize(if fits { room } else { content.len().next_multiple_of(2048) }, 0);
     let end = offset + padded.len() as u64;
     canvas.grow(end)?;
     canvas.write(offset, &padded).await?;
-    let place = place(extent).ok_or(IsoError::TooMuch { what: "it is too long" })?;
-    for record in &file.records {
+    for (record, base) in &file.records {
+        let place = place(extent, *base).ok_or(IsoError::TooMuch { what: "it is too long" })?;
         canvas.write(record + PLACE, &place).await?;
     }
     Ok(end)

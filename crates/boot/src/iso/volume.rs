@@ -1,4 +1,7 @@
 //! ISO 9660 volume descriptors: where the trees begin, how large the volume is, where the boot catalogue lies.
+//!
+//! Hybrid images may have two volumes: one that begins with the disk, and one that begins with the first partition, for those
+//! who mount that. Both name the same files, each counting from its own beginning.
 
 use super::bytes_at::{both32, byte, le16, le32};
 use super::canvas::Canvas;
@@ -27,6 +30,8 @@ pub(crate) struct Volume {
 pub(crate) struct Tree {
     /// Of the descriptor.
     offset: u64,
+    /// Where the volume begins, which its block numbers count from.
+    pub(crate) base: u64,
     pub(crate) root: Extent,
     pub(crate) names: Names,
 }
@@ -43,17 +48,30 @@ pub(crate) enum Names {
 /// A range of the image that a directory record names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Extent {
-    /// In bytes.
+    /// In bytes, from the beginning of the image.
     pub(crate) offset: u64,
     pub(crate) len: u32,
 }
 
 impl Volume {
-    pub(crate) async fn read<S: Source>(canvas: &mut Canvas<'_, S>) -> Result<Self, IsoError> {
+    /// Reads the descriptors of the image, and of the volumes that begin at these places, if there are any.
+    pub(crate) async fn read<S: Source>(canvas: &mut Canvas<'_, S>, others: &[u64]) -> Result<Self, IsoError> {
+        let mut volume = Self::read_at(canvas, 0).await?;
+        for base in others {
+            match Self::read_at(canvas, *base).await {
+                Ok(other) => volume.trees.extend(other.trees),
+                Err(IsoError::NotIso { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(volume)
+    }
+
+    async fn read_at<S: Source>(canvas: &mut Canvas<'_, S>, base: u64) -> Result<Self, IsoError> {
         let mut volume = Self::default();
         let mut ended = false;
         for sector in FIRST_DESCRIPTOR..FIRST_DESCRIPTOR + MOST_DESCRIPTORS {
-            let offset = sector * SECTOR;
+            let offset = base + sector * SECTOR;
             if offset + SECTOR > canvas.size() {
                 break;
             }
@@ -65,7 +83,7 @@ impl Volume {
                 0 if descriptor.get(7..30) == Some(b"EL TORITO SPECIFICATION") => {
                     volume.boot_catalogue = Some(u64::from(le32(&descriptor, 71)) * SECTOR);
                 }
-                1 | 2 => volume.add_tree(offset, &descriptor, canvas.size())?,
+                1 | 2 => volume.add_tree(offset, base, &descriptor, canvas.size())?,
                 255 => {
                     ended = true;
                     break;
@@ -80,28 +98,29 @@ impl Volume {
         }
     }
 
-    fn add_tree(&mut self, offset: u64, descriptor: &[u8], image: u64) -> Result<(), IsoError> {
+    fn add_tree(&mut self, offset: u64, base: u64, descriptor: &[u8], image: u64) -> Result<(), IsoError> {
         if u64::from(le16(descriptor, 128)) != SECTOR {
             return Err(IsoError::malformed("its blocks are not of 2048 bytes"));
         }
-        let needed = u64::from(le32(descriptor, 80)) * SECTOR;
+        let needed = base + u64::from(le32(descriptor, 80)) * SECTOR;
         if needed > image {
             return Err(IsoError::Truncated { what: "its file system", needed, size: image });
         }
         let is_joliet = matches!(descriptor.get(88..91), Some(b"%/@" | b"%/C" | b"%/E"));
-        let root = Extent { offset: u64::from(le32(descriptor, 158)) * SECTOR, len: le32(descriptor, 166) };
+        let root = Extent { offset: base + u64::from(le32(descriptor, 158)) * SECTOR, len: le32(descriptor, 166) };
         // Some descriptors are only other words for a tree that we have.
         if !self.trees.iter().any(|tree| tree.root == root) {
             let names = if is_joliet { Names::Joliet } else { Names::Iso };
-            self.trees.push(Tree { offset, root, names });
+            self.trees.push(Tree { offset, base, root, names });
         }
         Ok(())
     }
 
     /// Makes the volume reach as far as its files.
     pub(crate) async fn reach<S: Source>(&self, canvas: &mut Canvas<'_, S>, end: u64) -> Result<(), IsoError> {
-        let sectors = u32::try_from(end.div_ceil(SECTOR)).map_err(|_| IsoError::TooMuch { what: "it is too long" })?;
         for tree in &self.trees {
+            let sectors = u32::try_from((end - tree.base.min(end)).div_ceil(SECTOR));
+            let sectors = sectors.map_err(|_| IsoError::TooMuch { what: "it is too long" })?;
             let size = le32(&canvas.read(tree.offset + SPACE_SIZE, 4).await?, 0);
             canvas.write(tree.offset + SPACE_SIZE, &both32(size.max(sectors))).await?;
         }

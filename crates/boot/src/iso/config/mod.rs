@@ -39,7 +39,7 @@ impl Dialect {
         let begins_with = |word: &[u8]| lines(text).any(|line| keyword(line).eq_ignore_ascii_case(word));
         if begins_with(b"menuentry") || begins_with(b"submenu") {
             Self::Grub
-        } else if begins_with(b"label") || path.contains("linux/") || path.rsplit('/').next().is_some_and(is_syslinux) {
+        } else if begins_with(b"label") || path.split('/').any(is_syslinux) {
             Self::Syslinux
         } else {
             Self::Grub

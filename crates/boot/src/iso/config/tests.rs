@@ -261,6 +261,8 @@ fn any_script() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn editing_twice_is_editing_once(text in any_script()) {
         for dialect in [Dialect::Grub, Dialect::Syslinux, Dialect::SystemdBoot] {

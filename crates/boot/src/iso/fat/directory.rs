@@ -160,11 +160,13 @@ impl LongName {
     }
 }
 
+/// Two bits say that a part is meant in small letters.
 fn short_name(slot: &[u8]) -> String {
-    let part = |range: std::ops::Range<usize>| {
-        String::from_utf8_lossy(slot.get(range).unwrap_or_default()).trim_end().to_owned()
+    let part = |range: std::ops::Range<usize>, small: u8| {
+        let part = String::from_utf8_lossy(slot.get(range).unwrap_or_default()).trim_end().to_owned();
+        if byte(slot, 12) & small == 0 { part } else { part.to_ascii_lowercase() }
     };
-    match (part(0..8), part(8..11)) {
+    match (part(0..8, 0x08), part(8..11, 0x10)) {
         (name, extension) if extension.is_empty() => name,
         (name, extension) => format!("{name}.{extension}"),
     }
