@@ -39,6 +39,26 @@ async fn isolinux_for_bios_and_grub_for_uefi_with_rock_ridge_and_joliet() {
         assert_eq!(text(&files, "isolinux/isolinux.cfg"), isolinux, "{view}");
     }
     rewritten.assert_others_untouched(&["boot/grub/grub.cfg", "isolinux/isolinux.cfg"]);
+
+    // Kernels read one byte order, some firmware the other.
+    let bytes = fs::read(&rewritten.after).unwrap();
+    let name = b"\x0aGRUB.CFG;1";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap() - 32;
+    let len = u32::try_from(edited_grub(GRUB_CFG).len()).unwrap();
+    assert_eq!(bytes[at + 10..at + 18], [len.to_le_bytes(), len.to_be_bytes()].concat());
+}
+
+#[tokio::test]
+async fn a_menu_in_the_fat_image_that_loses_its_comments_keeps_its_clusters() {
+    let lab = Lab::new();
+    let comments = "# words, words, words\n".repeat(210);
+    let menu = format!("{comments}{GRUB_CFG}{}", "#".repeat(512 - (comments.len() + GRUB_CFG.len()) % 512));
+    lab.put_efi_image(12, 1440, &[("EFI/BOOT/BOOTX64.EFI", &grub()), ("EFI/BOOT/grub.cfg", menu.as_bytes())]);
+    let iso = lab.build(&[EFI_ONLY]);
+    let rewritten = lab.rewrite(&iso).await.unwrap();
+    let (_, after) = rewritten.efi_images(&lab);
+    let after = text(&fat_files(&after), "EFI/BOOT/grub.cfg");
+    assert_eq!(after.trim_end(), edited_grub(GRUB_CFG).replace("  ", "").trim_end());
 }
 
 #[tokio::test]

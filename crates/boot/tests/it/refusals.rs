@@ -63,6 +63,32 @@ async fn a_menu_that_the_boot_loader_does_not_read_covers_nothing() {
     assert_eq!(refusal(&lab, &[&[]]).await, IsoError::NoBootLoader { configurations: 1 });
 }
 
+/// Both stand in the menu of systemd-boot, and which is the default is not ours to guess.
+#[tokio::test]
+async fn a_unified_kernel_beside_an_entry_does_not_cover_uefi() {
+    let lab = Lab::new();
+    let files: [(&str, &[u8]); 3] = [
+        ("EFI/BOOT/BOOTX64.EFI", &systemd_boot()),
+        ("EFI/Linux/a.efi", &unified_kernel_image()),
+        ("loader/entries/b.conf", b"linux /k\n"),
+    ];
+    lab.put_efi_image(16, 8192, &files);
+    let error = refusal(&lab, &[EFI_ONLY]).await;
+    assert_eq!(error, IsoError::OnlyUnifiedKernelImage { path: "/EFI/Linux/a.efi".to_owned() });
+}
+
+#[tokio::test]
+async fn grub_for_bios_reads_no_menu_of_isolinux() {
+    let lab = Lab::new();
+    let loader = fs::read("/usr/lib/grub/i386-pc/cdboot.img").expect("grub-pc-bin comes with `make setup`");
+    lab.put("boot/eltorito.img", loader).put("isolinux/isolinux.cfg", ISOLINUX_CFG);
+    let options = ["-b", "boot/eltorito.img", "-no-emul-boot", "-boot-load-size", "4"];
+    assert_eq!(refusal(&lab, &[&options]).await, IsoError::NoBootLoader { configurations: 1 });
+    lab.put("boot/grub/grub.cfg", GRUB_CFG);
+    let iso = lab.build(&[&options]);
+    assert!(lab.rewrite(&iso).await.unwrap().plan.covers(Firmware::Bios));
+}
+
 #[tokio::test]
 async fn a_fat_image_without_room() {
     let lab = Lab::new();

@@ -171,3 +171,47 @@ fn short_name(slot: &[u8]) -> String {
         (name, extension) => format!("{name}.{extension}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(short: &[u8; 11], attributes: u8) -> Vec<u8> {
+        let mut slot = vec![0; 32];
+        slot[..11].copy_from_slice(short);
+        slot[11] = attributes;
+        slot
+    }
+
+    /// A slot with the letters `a.conf`, for an entry of that checksum.
+    fn long(checksum: u8) -> Vec<u8> {
+        let mut slot = vec![0xff; 32];
+        (slot[0], slot[11], slot[13]) = (0x41, 0x0f, checksum);
+        for (at, letter) in [1, 3, 5, 7, 9, 14].into_iter().zip(b"a.conf") {
+            (slot[at], slot[at + 1]) = (*letter, 0);
+        }
+        (slot[16], slot[17]) = (0, 0);
+        slot
+    }
+
+    fn names(slots: &[Vec<u8>]) -> Vec<String> {
+        entries(&slots.concat()).into_iter().map(|entry| entry.name).collect()
+    }
+
+    #[test]
+    fn a_long_name_counts_only_for_the_entry_it_was_written_for() {
+        let short = b"A~1     CON";
+        let sum = short.iter().fold(0_u8, |sum, letter| sum.rotate_right(1).wrapping_add(*letter));
+        assert_eq!(names(&[long(sum), slot(short, 0x20)]), ["a.conf"]);
+        assert_eq!(names(&[long(sum ^ 1), slot(short, 0x20)]), ["A~1.CON"]);
+        assert_eq!(names(&[long(sum), slot(b"LABEL      ", 0x08), slot(short, 0x20)]), ["A~1.CON"]);
+    }
+
+    #[test]
+    fn deleted_entries_labels_and_dots_are_left_out() {
+        let deleted = slot(b"\xe5LD     CFG", 0x20);
+        let slots = [slot(b".          ", 0x10), slot(b"LABEL      ", 0x08), deleted, slot(b"GRUB    CFG", 0x20)];
+        assert_eq!(names(&slots), ["GRUB.CFG"]);
+        assert_eq!(names(&[vec![0; 32], slot(b"GRUB    CFG", 0x20)]), Vec::<String>::new(), "zero ends a directory");
+    }
+}
