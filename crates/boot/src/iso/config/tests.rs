@@ -17,8 +17,8 @@ fn check(dialect: Dialect, expected: &str, kernel_lines: usize) {
         Dialect::Grub => "'config_url=https://b7/c?t=a&h=b'",
         _ => "config_url=https://b7/c?t=a&h=b",
     };
-    let before = expected.replace(" @", "").replace('~', "");
-    let after = expected.replace('@', &format!("talos.platform=metal {url}")).replace('~', "");
+    let before = expected.replace(" @", "");
+    let after = expected.replace('@', &format!("talos.platform=metal {url}"));
     assert_eq!(edit(dialect, &before), (after.clone(), kernel_lines));
     assert_eq!(edit(dialect, &after), (after, kernel_lines), "a second time");
 }
