@@ -1,4 +1,4 @@
-//! Real parts for tests: a Kubernetes API server, Redfish services that we did not write, virtual machines.
+//! Real parts for tests: a Kubernetes API server, the managers of Cluster API, Redfish services that we did not write, virtual machines.
 //!
 //! The programs come from `make setup`. Everything runs on loopback in a scratch directory and ends with the
 //! test process, however that ends. A part that does not start fails the test that asked for it, with the tail of
@@ -12,6 +12,7 @@
 )]
 
 mod cluster;
+mod cluster_api;
 mod depot;
 mod iso;
 mod parts;
@@ -21,8 +22,10 @@ mod scratch;
 mod sushy;
 mod vm;
 mod wait;
+mod workload;
 
 pub use cluster::{Account, AuditWrite, Cluster, Kubectl};
+pub use cluster_api::{CapiRelease, ClusterApi};
 pub use depot::{Depot, Report};
 pub use iso::build_iso;
 pub use parts::home as part;
@@ -30,3 +33,4 @@ pub use scratch::free_port;
 pub use sushy::{FakeSystem, Sushy};
 pub use vm::VmLab;
 pub use wait::{wait_for, wait_ok};
+pub use workload::{Bootstrap, NewNode, NodeRole, Workload};

@@ -40,6 +40,10 @@ impl Authority {
         self.issuer.pem()
     }
 
+    pub(crate) fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
+    }
+
     /// A certificate for a server on loopback.
     pub(crate) fn server(&self, dir: &Path, name: &str) -> Identity {
         let key = new_key();

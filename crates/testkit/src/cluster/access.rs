@@ -78,14 +78,14 @@ impl Cluster {
 
 impl Access {
     /// A user of the group that may do everything, known by a client certificate.
-    pub(super) fn certificate(dir: &Path, authority: &Authority, port: u16, user: &str) -> Self {
+    pub(super) fn certificate(dir: &Path, authority: &Authority, url: &str, user: &str) -> Self {
         let identity = authority.client(dir, user, "system:masters");
         let user_entry = json!({
             "client-certificate-data": BASE64_STANDARD.encode(&identity.certificate_pem),
             "client-key-data": BASE64_STANDARD.encode(&identity.key_pem),
         });
         let file = dir.join(format!("{user}.kubeconfig"));
-        Self::new(format!("https://127.0.0.1:{port}"), authority.pem(), user_entry, file)
+        Self::new(url.to_owned(), authority.pem(), user_entry, file)
     }
 
     fn new(url: String, authority_pem: String, user: Value, kubeconfig: PathBuf) -> Self {

@@ -41,6 +41,11 @@ impl Cluster {
         applied
     }
 
+    /// Waits until objects of a definition can be made.
+    pub(crate) async fn wait_until_established(&self, definition: &str) {
+        wait_until_established(&self.admin(), definition).await;
+    }
+
     /// Applies what `kubectl kustomize` makes of a directory.
     pub async fn apply_kustomization(&self, dir: impl AsRef<Path>) -> Vec<DynamicObject> {
         let dir = dir.as_ref().display().to_string();

@@ -45,6 +45,7 @@ pub(super) async fn start(path: PathBuf, shared: bool) -> Cluster {
         program,
         kubectl: parts::home("kube").join("bin/kubectl"),
         admin,
+        authority: None,
         shared,
         embedded: true,
         dir,

@@ -21,6 +21,7 @@ use access::Access;
 pub use access::Account;
 pub use audit::AuditWrite;
 
+use crate::pki::Authority;
 use crate::process::Process;
 use crate::scratch::Scratch;
 use crate::wait::wait_ok;
@@ -41,6 +42,8 @@ pub struct Cluster {
     program: Program,
     kubectl: PathBuf,
     admin: Access,
+    /// What signs for a real cluster; the embedded API server keeps its own to itself.
+    authority: Option<Authority>,
     shared: bool,
     embedded: bool,
     dir: Scratch,
@@ -139,6 +142,25 @@ impl Cluster {
     /// The certificate of the authority that signed the API server's, PEM.
     pub fn authority_pem(&self) -> &str {
         self.admin.authority_pem()
+    }
+
+    /// A kubeconfig file for one more user who may do everything, known to the audit log by that name.
+    pub(crate) fn master_kubeconfig(&self, user: &str) -> PathBuf {
+        Access::certificate(&self.dir, self.authority(), self.url(), user).kubeconfig().to_owned()
+    }
+
+    /// The authority that everybody in a real cluster trusts.
+    pub(crate) fn authority(&self) -> &Authority {
+        self.authority.as_ref().expect("only a real API server has webhooks, and an authority that signs for others")
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Where its logs, keys and data are.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Creates a namespace with an unused name that starts with `prefix`.

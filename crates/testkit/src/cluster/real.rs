@@ -19,14 +19,15 @@ pub(super) async fn start(purpose: Use) -> Cluster {
     let dir = Scratch::new("cluster");
     let authority = Authority::new("beskar7-test");
     let port = free_port();
+    let url = format!("https://127.0.0.1:{port}");
     let etcd_url = format!("http://127.0.0.1:{}", free_port());
     let program = Program {
         name: "kube-apiserver",
         path: bin.join("kube-apiserver"),
         arguments: apiserver_arguments(&dir, &authority, port, &etcd_url, purpose),
     };
-    let admin = Access::certificate(&dir, &authority, port, "admin");
-    let controller_manager = Access::certificate(&dir, &authority, port, "kube-controller-manager");
+    let admin = Access::certificate(&dir, &authority, &url, "admin");
+    let controller_manager = Access::certificate(&dir, &authority, &url, "kube-controller-manager");
 
     let etcd = start_etcd(&bin, &dir, &etcd_url, purpose);
     let apiserver = program.start(&dir);
@@ -41,6 +42,7 @@ pub(super) async fn start(purpose: Use) -> Cluster {
         program,
         kubectl: bin.join("kubectl"),
         admin,
+        authority: Some(authority),
         shared: purpose == Use::Shared,
         embedded: false,
         dir,

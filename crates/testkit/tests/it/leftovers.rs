@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::json;
-use testkit::{Cluster, Sushy, VmLab, wait_for};
+use testkit::{CapiRelease, Cluster, ClusterApi, Sushy, VmLab, wait_for};
 
 use crate::redfish::call;
 
@@ -35,7 +35,9 @@ async fn nothing_outlives_a_killed_test_process() {
     })
     .await;
     let running = programs_of(home.path()).join("\n");
-    for program in ["etcd", "kube-apiserver", "kube-controller-manager", "libvirtd", "sushy_tools", "qemu-system"] {
+    let cluster_api = ["capi-core.kubeconfig", "capi-bootstrap.kubeconfig", "capi-control-plane.kubeconfig"];
+    let others = ["etcd", "kube-apiserver", "kube-controller-manager", "libvirtd", "sushy_tools", "qemu-system"];
+    for program in cluster_api.iter().chain(&others) {
         assert!(running.contains(program), "{program} is not among\n{running}");
     }
 
@@ -49,7 +51,8 @@ async fn nothing_outlives_a_killed_test_process() {
 }
 
 async fn start_everything_and_wait_for_the_end() {
-    let _cluster = Cluster::start().await;
+    let cluster = Cluster::start().await;
+    let _api = ClusterApi::start(&cluster, CapiRelease::V1_13).await;
     let lab = VmLab::start().await;
     let reset = format!("{}/Actions/ComputerSystem.Reset", lab.system_path());
     call(lab.bmc(), Sushy::PASSWORD, Method::POST, &reset, Some(json!({"ResetType": "On"}))).await;
