@@ -8,7 +8,7 @@ CRDS := config/crd/infrastructure.cluster.x-k8s.io_physicalhosts.yaml
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Build or install the parts that tests run against (once, about ten minutes)
+setup: ## Build or install the parts that tests run against (once, about a quarter of an hour)
 	@hack/setup all
 
 build: ## Build the release binary, target/release/beskar7
