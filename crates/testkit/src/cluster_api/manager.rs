@@ -77,14 +77,14 @@ impl Manager {
     pub(super) async fn wait_until_ready(&self, timeout: Duration) {
         let client = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
         wait_ok(&format!("{} to be ready", self.name), timeout, async || {
-            self.alive();
+            self.assert_alive();
             let answer = client.get(self.readiness.clone()).await.map_err(|error| error.to_string())?;
             if answer.status().is_success() { Ok(()) } else { Err(answer.status().to_string()) }
         })
         .await;
     }
 
-    pub(super) fn alive(&self) {
+    pub(super) fn assert_alive(&self) {
         self.process.alive().unwrap_or_else(|why| panic!("Cluster API does not run: {why}"));
     }
 

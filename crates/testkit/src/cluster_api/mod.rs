@@ -79,7 +79,8 @@ impl Provider {
 }
 
 impl ClusterApi {
-    /// Installs and starts `release`; when this returns, webhooks answer and controllers work.
+    /// Installs and starts `release`; when this returns, its webhooks answer. Not for the embedded API server, which has
+    /// none.
     pub async fn start(cluster: &Cluster, release: CapiRelease) -> ClusterApi {
         assert!(!cluster.is_shared(), "webhooks are for all: take Cluster::start() for Cluster API");
         let home = parts::home("capi").join(release.folder());
@@ -110,7 +111,7 @@ impl ClusterApi {
         let machines = machines(cluster.admin(), "default");
         let dry_run = PostParams { dry_run: true, ..Default::default() };
         wait_ok("the webhooks of Cluster API", START_TIMEOUT, async || {
-            self.alive();
+            self.assert_alive();
             match machines.create(&dry_run, &probe(&json!({"dataSecretName": "probe"}))).await {
                 Ok(machine) if machine.labels().contains_key("cluster.x-k8s.io/cluster-name") => {}
                 other => return Err(format!("{other:?}")),
@@ -124,9 +125,9 @@ impl ClusterApi {
     }
 
     /// Panics with its last words when a manager has ended.
-    pub fn alive(&self) {
+    pub fn assert_alive(&self) {
         for manager in &self.managers {
-            manager.alive();
+            manager.assert_alive();
         }
     }
 }

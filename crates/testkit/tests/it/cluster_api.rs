@@ -102,7 +102,7 @@ async fn a_cluster_comes_and_goes(release: CapiRelease) {
 
     let machines = kind(&client, &namespace, "cluster.x-k8s.io/v1beta1", "Machine");
     wait_ok("both machines to run", Duration::from_mins(3), async || {
-        api.alive();
+        api.assert_alive();
         provider.step().await;
         running(&machines).await
     })

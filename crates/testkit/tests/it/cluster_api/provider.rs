@@ -3,12 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use super::CONTROL_PLANE;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, TypeMeta};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use testkit::{NewNode, NodeRole, Workload};
+
+use super::CONTROL_PLANE;
 
 const GROUP: &str = "infrastructure.cluster.x-k8s.io/v1";
 
