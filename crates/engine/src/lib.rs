@@ -7,4 +7,5 @@
 pub mod failure;
 pub mod hardware;
 pub mod host;
+pub mod placement;
 pub mod server;

@@ -1,0 +1,129 @@
+//! What a claim asks of a host, and what of that a host lacks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Availability, Candidate, Capacity, Request};
+
+/// How much a host must have at least. Zero asks for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Requirements {
+    /// Cores of all CPUs together.
+    pub cores: u32,
+    /// Memory in GB: 1000³ bytes, so that a server sold with 32 GiB has 32 GB in any case.
+    pub memory_gb: u64,
+    /// A disk of so many GB: one disk, as many small ones do not hold a large image.
+    pub disk_gb: u64,
+}
+
+/// Which labels a host must have. All terms must hold; no terms fit every host.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selector(pub Vec<Term>);
+
+/// What is asked of one label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    /// The label's key.
+    pub key: String,
+    /// What its value must be.
+    pub test: Test,
+}
+
+/// What is asked of the value of a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Test {
+    /// One of these.
+    In(BTreeSet<String>),
+    /// None of these; the label may be missing.
+    NotIn(BTreeSet<String>),
+    /// Anything.
+    Exists,
+    /// The label must be missing.
+    Absent,
+}
+
+/// Something that keeps a host from a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bar {
+    /// Somebody has it.
+    Held(String),
+    /// It is in this state.
+    Unavailable(String),
+    /// This term of the selector does not hold.
+    Label(Term),
+    /// It is in another failure domain, or in none.
+    Domain(Option<String>),
+    /// Nothing is known of its hardware.
+    Unknown,
+    /// It has only so many cores.
+    Cores(u32),
+    /// It has only so much memory.
+    Memory(u64),
+    /// Its largest disk has only so many bytes.
+    Disk(u64),
+}
+
+const GB: u64 = 1_000_000_000;
+
+impl Request {
+    /// What keeps a host from this claim; nothing if it fits.
+    pub(super) fn bars(&self, host: &Candidate) -> Vec<Bar> {
+        let mut bars = Vec::new();
+        match &host.availability {
+            Availability::Free => {}
+            Availability::Held { holder, .. } => bars.push(Bar::Held(holder.clone())),
+            Availability::Unavailable(state) => bars.push(Bar::Unavailable(state.clone())),
+        }
+        bars.extend(self.selector.0.iter().filter(|term| !term.holds(&host.labels)).cloned().map(Bar::Label));
+        if self.failure_domain.is_some() && self.failure_domain != host.failure_domain {
+            bars.push(Bar::Domain(host.failure_domain.clone()));
+        }
+        bars.extend(self.requirements.bars(host.capacity.as_ref()));
+        bars
+    }
+}
+
+impl Requirements {
+    fn bars(&self, capacity: Option<&Capacity>) -> Vec<Bar> {
+        if *self == Self::default() {
+            return Vec::new();
+        }
+        let Some(capacity) = capacity else { return vec![Bar::Unknown] };
+        let largest = capacity.disk_bytes.iter().copied().max().unwrap_or(0);
+        let mut bars = Vec::new();
+        if capacity.cores < self.cores {
+            bars.push(Bar::Cores(capacity.cores));
+        }
+        if capacity.memory_bytes < self.memory_gb.saturating_mul(GB) {
+            bars.push(Bar::Memory(capacity.memory_bytes));
+        }
+        if largest < self.disk_gb.saturating_mul(GB) {
+            bars.push(Bar::Disk(largest));
+        }
+        bars
+    }
+}
+
+impl Term {
+    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        match &self.test {
+            Test::In(allowed) => value.is_some_and(|value| allowed.contains(value)),
+            Test::NotIn(denied) => value.is_none_or(|value| !denied.contains(value)),
+            Test::Exists => value.is_some(),
+            Test::Absent => value.is_none(),
+        }
+    }
+}
+
+impl std::fmt::Display for Term {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let list = |values: &BTreeSet<String>| values.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+        match &self.test {
+            Test::In(allowed) if allowed.len() == 1 => write!(f, "{}={}", self.key, list(allowed)),
+            Test::In(allowed) => write!(f, "{} in ({})", self.key, list(allowed)),
+            Test::NotIn(denied) => write!(f, "{} notin ({})", self.key, list(denied)),
+            Test::Exists => f.write_str(&self.key),
+            Test::Absent => write!(f, "!{}", self.key),
+        }
+    }
+}

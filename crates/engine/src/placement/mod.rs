@@ -1,0 +1,163 @@
+//! Which host a claim gets, and why not another one.
+//!
+//! All waiting claims are placed together, oldest first, on one snapshot of the hosts, so that no two of them are promised
+//! the same. A claim that gets none learns what stood in the way.
+
+mod explain;
+mod fit;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+
+pub use explain::Refusal;
+pub use fit::{Bar, Requirements, Selector, Term, Test};
+
+/// A claim that waits for a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Who claims: a name that users know, and the last tie-break.
+    pub claimant: String,
+    /// Since when it waits. Who has waited longest goes first.
+    pub since: Timestamp,
+    /// Only hosts of this namespace.
+    pub namespace: String,
+    /// Only hosts with such labels.
+    pub selector: Selector,
+    /// Only hosts in this failure domain.
+    pub failure_domain: Option<String>,
+    /// What the host must have.
+    pub requirements: Requirements,
+    /// Claims of one group are spread over racks.
+    pub group: String,
+}
+
+/// A host as the placer sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it can be had.
+    pub availability: Availability,
+    /// The failure domain that it is in.
+    pub failure_domain: Option<String>,
+    /// The rack that it is in.
+    pub rack: Option<String>,
+    /// What is known of its hardware; `None` before it was inspected.
+    pub capacity: Option<Capacity>,
+    /// When it was last released; `None` if nobody ever had it.
+    pub released: Option<Timestamp>,
+}
+
+/// Whether a host can be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// By whoever comes first.
+    Free,
+    /// Somebody has it.
+    Held {
+        /// Who.
+        holder: String,
+        /// The group of the holder, if it is one that is spread.
+        group: Option<String>,
+    },
+    /// Not now, in the words of its state.
+    Unavailable(String),
+}
+
+/// How much a server has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Capacity {
+    /// Cores of all CPUs; 0 if the BMC does not tell.
+    pub cores: u32,
+    /// Memory; 0 if the BMC does not tell.
+    pub memory_bytes: u64,
+    /// Sizes of the disks, as far as the BMC tells.
+    pub disk_bytes: Vec<u64>,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It gets this host of its namespace.
+    Placed(String),
+    /// It gets none for now.
+    Refused(Refusal),
+}
+
+/// Decides for all requests. The answers are in the order of the requests.
+pub fn place(requests: &[Request], hosts: &[Candidate]) -> Vec<Outcome> {
+    let mut order: Vec<(usize, &Request)> = requests.iter().enumerate().collect();
+    order.sort_by_key(|(_, request)| (request.since, &request.namespace, &request.claimant));
+    let mut round = Round::new(hosts);
+    let mut outcomes: Vec<(usize, Outcome)> =
+        order.into_iter().map(|(index, request)| (index, round.place(request))).collect();
+    outcomes.sort_by_key(|(index, _)| *index);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// One placing of everybody who waits.
+struct Round<'a> {
+    hosts: HashMap<&'a str, Vec<&'a Candidate>>,
+    /// Hosts that were given away in this round, and to whom.
+    given: HashMap<(&'a str, &'a str), &'a str>,
+    /// How many hosts a group of a namespace has in a rack.
+    crowds: HashMap<(&'a str, &'a str, &'a str), u32>,
+}
+
+impl<'a> Round<'a> {
+    fn new(hosts: &'a [Candidate]) -> Self {
+        let mut round = Self { hosts: HashMap::new(), given: HashMap::new(), crowds: HashMap::new() };
+        for host in hosts {
+            round.hosts.entry(&host.namespace).or_default().push(host);
+            if let Availability::Held { group: Some(group), .. } = &host.availability {
+                round.join(host, group);
+            }
+        }
+        round
+    }
+
+    fn place(&mut self, request: &'a Request) -> Outcome {
+        let hosts = self.hosts.get(request.namespace.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let (mut best, mut barred) = (None, Vec::new());
+        for host in hosts {
+            let mut bars = request.bars(host);
+            if let Some(holder) = self.given.get(&(host.namespace.as_str(), host.name.as_str())) {
+                bars.insert(0, Bar::Held((*holder).to_owned()));
+            }
+            if bars.is_empty() {
+                let rank = self.rank(request, host);
+                if best.as_ref().is_none_or(|(other, _)| rank < *other) {
+                    best = Some((rank, *host));
+                }
+            } else {
+                barred.push((host.name.as_str(), bars));
+            }
+        }
+        let Some((_, host)) = best else { return Outcome::Refused(Refusal::new(&request.namespace, barred)) };
+        self.given.insert((&host.namespace, &host.name), &request.claimant);
+        self.join(host, &request.group);
+        Outcome::Placed(host.name.clone())
+    }
+
+    /// Lower is better: few of the same group in the rack, then unused for longest, then by name.
+    fn rank(&self, request: &Request, host: &'a Candidate) -> (u32, Option<Timestamp>, &'a str) {
+        let crowd = host
+            .rack
+            .as_deref()
+            .and_then(|rack| self.crowds.get(&(request.namespace.as_str(), request.group.as_str(), rack)).copied());
+        (crowd.unwrap_or(0), host.released, &host.name)
+    }
+
+    fn join(&mut self, host: &'a Candidate, group: &'a str) {
+        if let Some(rack) = &host.rack {
+            *self.crowds.entry((&host.namespace, group, rack)).or_default() += 1;
+        }
+    }
+}

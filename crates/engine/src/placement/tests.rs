@@ -1,0 +1,257 @@
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn request(claimant: &str) -> Request {
+    Request {
+        claimant: claimant.to_owned(),
+        since: at(0),
+        namespace: "lab".to_owned(),
+        selector: Selector::default(),
+        failure_domain: None,
+        requirements: Requirements::default(),
+        group: "workers".to_owned(),
+    }
+}
+
+fn host(name: &str) -> Candidate {
+    Candidate {
+        namespace: "lab".to_owned(),
+        name: name.to_owned(),
+        labels: BTreeMap::new(),
+        availability: Availability::Free,
+        failure_domain: None,
+        rack: None,
+        capacity: Some(Capacity { cores: 16, memory_bytes: 32 << 30, disk_bytes: vec![480_000_000_000; 2] }),
+        released: None,
+    }
+}
+
+fn placed(request: Request, hosts: &[Candidate]) -> String {
+    match place(&[request], hosts).pop() {
+        Some(Outcome::Placed(name)) => name,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(request: Request, hosts: &[Candidate]) -> String {
+    match place(&[request], hosts).pop() {
+        Some(Outcome::Refused(refusal)) => refusal.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn term(key: &str, test: Test) -> Selector {
+    Selector(vec![Term { key: key.to_owned(), test }])
+}
+
+fn values(values: &[&str]) -> BTreeSet<String> {
+    values.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_longest_unused_host_is_taken_then_the_first_by_name() {
+    let hosts = [
+        Candidate { released: Some(at(20)), ..host("a") },
+        Candidate { released: Some(at(10)), ..host("b") },
+        host("d"),
+        host("c"),
+    ];
+    assert_eq!(placed(request("m"), &hosts), "c", "never used, and first by name");
+    assert_eq!(placed(request("m"), &hosts[..2]), "b", "used longest ago");
+}
+
+#[test]
+fn a_group_is_spread_over_racks_also_within_one_round() {
+    let rack = |name: &str, rack: &str| Candidate { rack: Some(rack.to_owned()), ..host(name) };
+    let held = Availability::Held { holder: "other".to_owned(), group: Some("workers".to_owned()) };
+    let hosts = [
+        Candidate { availability: held, ..rack("a", "1") },
+        rack("b", "1"),
+        rack("c", "1"),
+        rack("d", "2"),
+        rack("e", "2"),
+    ];
+    let got = place(&[request("m-0"), request("m-1"), request("m-2")], &hosts);
+    let names: Vec<_> = ["d", "b", "e"].map(|name| Outcome::Placed(name.to_owned())).into();
+    assert_eq!(got, names, "the emptier rack first, then in turns");
+    let elsewhere = Request { group: "control-plane".to_owned(), ..request("m") };
+    assert_eq!(placed(elsewhere, &hosts), "b", "another group is not crowded by this one");
+}
+
+#[test]
+fn labels_must_hold() {
+    let labelled = |name: &str, value: &str| {
+        let labels = BTreeMap::from([("class".to_owned(), value.to_owned())]);
+        Candidate { labels, ..host(name) }
+    };
+    let hosts = [labelled("a", "small"), labelled("b", "large"), host("c")];
+    let cases = [
+        (Test::In(values(&["large"])), "b"),
+        (Test::In(values(&["large", "small"])), "a"),
+        (Test::NotIn(values(&["small"])), "b"),
+        (Test::Exists, "a"),
+        (Test::Absent, "c"),
+    ];
+    for (test, expected) in cases {
+        let request = Request { selector: term("class", test.clone()), ..request("m") };
+        assert_eq!(placed(request, &hosts), expected, "{test:?}");
+    }
+}
+
+#[test]
+fn requirements_are_met_by_one_disk_and_in_decimal_gigabytes() {
+    let asks = |requirements| Request { requirements, ..request("m") };
+    let hosts = [host("a")];
+    for fits in
+        [Requirements { cores: 16, memory_gb: 34, disk_gb: 480 }, Requirements { cores: 0, memory_gb: 0, disk_gb: 0 }]
+    {
+        assert_eq!(placed(asks(fits), &hosts), "a", "{fits:?}");
+    }
+    let told = [
+        (Requirements { cores: 17, ..Default::default() }, "a (16 cores)"),
+        (Requirements { memory_gb: 35, ..Default::default() }, "a (34 GB of memory)"),
+        (Requirements { disk_gb: 481, ..Default::default() }, "a (largest disk 480 GB)"),
+        (Requirements { cores: 17, disk_gb: 900, ..Default::default() }, "a (16 cores, largest disk 480 GB)"),
+    ];
+    for (requirements, nearest) in told {
+        assert_eq!(
+            refused(asks(requirements), &hosts),
+            format!(
+                "The only PhysicalHost in namespace lab does not fit: 1 has too little hardware. Nearest: {nearest}."
+            )
+        );
+    }
+    let unknown = [Candidate { capacity: None, ..host("a") }];
+    assert_eq!(placed(asks(Requirements::default()), &unknown), "a");
+    assert!(refused(asks(Requirements { cores: 1, ..Default::default() }), &unknown).contains("hardware not known"));
+}
+
+#[test]
+fn a_refusal_counts_the_hardest_bars_and_names_the_nearest() {
+    let held = || Availability::Held { holder: "Beskar7Machine lab/other".to_owned(), group: None };
+    let unavailable = |state: &str| Availability::Unavailable(state.to_owned());
+    let hosts = [
+        Candidate { availability: held(), failure_domain: Some("a".to_owned()), ..host("h-1") },
+        Candidate { availability: held(), failure_domain: Some("b".to_owned()), ..host("h-2") },
+        Candidate { failure_domain: Some("b".to_owned()), ..host("h-3") },
+        Candidate { availability: unavailable("Maintenance"), failure_domain: Some("a".to_owned()), ..host("h-4") },
+        host("h-5"),
+        Candidate { namespace: "elsewhere".to_owned(), ..host("h-6") },
+    ];
+    let request = Request { failure_domain: Some("a".to_owned()), ..request("m") };
+    assert_eq!(
+        refused(request.clone(), &hosts),
+        "None of the 5 PhysicalHosts in namespace lab fits: 1 is claimed, 1 is not available, 3 are in another failure \
+         domain. Nearest: h-3 (in failure domain b); h-4 (is Maintenance); h-5 (in no failure domain)."
+    );
+    assert_eq!(refused(request, &[]), "There are no PhysicalHosts in namespace lab.");
+}
+
+#[test]
+fn waiting_helps_only_if_a_host_would_fit() {
+    let may_pass = |hosts: &[Candidate]| {
+        let request = Request { requirements: Requirements { cores: 16, ..Default::default() }, ..request("m") };
+        match place(&[request], hosts).pop() {
+            Some(Outcome::Refused(refusal)) => refusal.may_pass(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let held = Availability::Held { holder: "other".to_owned(), group: None };
+    let small = Some(Capacity { cores: 8, ..Default::default() });
+    assert!(may_pass(&[Candidate { availability: held.clone(), ..host("a") }]));
+    assert!(!may_pass(&[Candidate { availability: held, capacity: small.clone(), ..host("a") }]));
+    assert!(!may_pass(&[Candidate { capacity: small, ..host("a") }]));
+    assert!(!may_pass(&[]));
+}
+
+fn any_host() -> impl Strategy<Value = Candidate> {
+    let availability = prop_oneof![
+        3 => Just(Availability::Free),
+        1 => Just(Availability::Held { holder: "x".to_owned(), group: Some("g0".to_owned()) }),
+        1 => Just(Availability::Unavailable("Error".to_owned())),
+    ];
+    (0..2_u8, 0..12_u8, availability, 0..3_u8, 0..3_u8, 0..4_u32, proptest::option::of(0..5_i64)).prop_map(
+        |(namespace, name, availability, domain, rack, cores, released)| Candidate {
+            namespace: format!("n{namespace}"),
+            name: format!("h{name}"),
+            labels: BTreeMap::new(),
+            availability,
+            failure_domain: (domain > 0).then(|| format!("d{domain}")),
+            rack: (rack > 0).then(|| format!("r{rack}")),
+            capacity: (cores > 0).then(|| Capacity { cores, ..Capacity::default() }),
+            released: released.map(at),
+        },
+    )
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    (0..2_u8, 0..20_u8, 0..4_i64, 0..3_u8, 0..3_u32, 0..2_u8).prop_map(
+        |(namespace, name, since, domain, cores, group)| Request {
+            claimant: format!("m{name}"),
+            since: at(since),
+            namespace: format!("n{namespace}"),
+            failure_domain: (domain > 0).then(|| format!("d{domain}")),
+            requirements: Requirements { cores, ..Requirements::default() },
+            group: format!("g{group}"),
+            ..request("")
+        },
+    )
+}
+
+fn unique<T, K: std::hash::Hash + Eq>(all: Vec<T>, key: impl Fn(&T) -> K) -> Vec<T> {
+    let mut seen = HashSet::new();
+    all.into_iter().filter(|one| seen.insert(key(one))).collect()
+}
+
+proptest! {
+    #[test]
+    fn nobody_shares_a_host_everybody_fits_and_nobody_is_overtaken(
+        hosts in proptest::collection::vec(any_host(), 0..20),
+        requests in proptest::collection::vec(any_request(), 0..20),
+        seed in any::<u64>(),
+    ) {
+        let hosts = unique(hosts, |host| (host.namespace.clone(), host.name.clone()));
+        let requests = unique(requests, |request| (request.namespace.clone(), request.claimant.clone()));
+        let outcomes = place(&requests, &hosts);
+        prop_assert_eq!(outcomes.len(), requests.len());
+
+        let mut got = HashMap::new();
+        for (request, outcome) in requests.iter().zip(&outcomes) {
+            let Outcome::Placed(name) = outcome else { continue };
+            let host = hosts.iter().find(|host| host.name == *name && host.namespace == request.namespace);
+            prop_assert!(host.is_some_and(|host| request.bars(host).is_empty()), "{:?} got {}", request, name);
+            prop_assert!(got.insert((&request.namespace, name), request).is_none(), "{} was given twice", name);
+        }
+        for (request, outcome) in requests.iter().zip(&outcomes) {
+            if matches!(outcome, Outcome::Placed(_)) {
+                continue;
+            }
+            for host in hosts.iter().filter(|host| host.namespace == request.namespace && request.bars(host).is_empty()) {
+                let taker = got.get(&(&host.namespace, &host.name));
+                prop_assert!(
+                    taker.is_some_and(|taker| (taker.since, &taker.claimant) < (request.since, &request.claimant)),
+                    "{:?} was refused {:?}, which went to {:?}", request, host, taker
+                );
+            }
+        }
+
+        // The same, whatever the order in which everything was listed.
+        let mut shuffled: Vec<_> = (0..requests.len()).collect();
+        let turn = usize::try_from(seed % 17).unwrap();
+        shuffled.rotate_left(if requests.is_empty() { 0 } else { turn % requests.len() });
+        let mut mixed = hosts.clone();
+        mixed.reverse();
+        let again = place(&shuffled.iter().map(|&index| requests[index].clone()).collect::<Vec<_>>(), &mixed);
+        for (position, &index) in shuffled.iter().enumerate() {
+            prop_assert_eq!(&again[position], &outcomes[index]);
+        }
+    }
+}
