@@ -4,6 +4,7 @@
 //! (goal), what we have done ([`host::Record`], [`host::Anchor`]) and what was just seen ([`host::Sight`]), and
 //! answers with what to do now, what to remember, when to look again and why we wait ([`host::Step`]).
 
+pub mod claim;
 pub mod failure;
 pub mod hardware;
 pub mod host;

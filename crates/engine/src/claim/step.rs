@@ -1,0 +1,232 @@
+//! The one function that decides about a claim.
+
+use super::{Bootstrap, Goal, Host, Image, Leave, Machine, Memory, Owner, Refused, Road, Sight};
+use crate::host::{Milestone, Phase};
+use crate::server::PowerState;
+
+/// Something to do for a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Give it an id and keep its object from vanishing. Nothing else is done before that is stored.
+    Protect,
+    /// Look at the image that it asks for.
+    CheckImage,
+    /// Let it take part in the placing.
+    Place,
+    /// Store what the cluster knows its host by.
+    NameProvider(String),
+    /// Take the claim off this host.
+    Release {
+        /// The host.
+        host: String,
+        /// Keep others from it once it is released, for this reason.
+        quarantine: Option<&'static str>,
+    },
+    /// Let the object go.
+    LetGo,
+}
+
+/// Where a claim stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing may be done, for this reason.
+    Paused(String),
+    /// It lives on in another cluster.
+    Moving,
+    /// Cluster API has not taken it over.
+    AwaitsOwner,
+    /// The cluster's infrastructure is not ready.
+    AwaitsCluster,
+    /// The bootstrap data is not there.
+    AwaitsBootstrap,
+    /// The image cannot be had, or nobody has looked.
+    AwaitsImage(Option<Refused>),
+    /// There is no host for it, for this reason.
+    AwaitsHost(Option<String>),
+    /// What it asks for can never be had.
+    Unservable(Refused),
+    /// Its host is on the way.
+    Provisioning {
+        /// The host.
+        host: String,
+        /// What the host waits for.
+        wait: Option<Refused>,
+        /// What is wrong with the host.
+        fault: Option<Refused>,
+    },
+    /// Its host runs.
+    Provisioned {
+        /// The host.
+        host: String,
+        /// What the cluster knows it by.
+        provider: String,
+        /// Why the machine is of no use now, if so.
+        trouble: Option<Refused>,
+    },
+    /// The host that it was provisioned on is not its own any more.
+    Lost {
+        /// What the cluster knew it by.
+        provider: String,
+    },
+    /// Its host is being switched off and cleaned up.
+    Releasing {
+        /// The host.
+        host: String,
+        /// What the host waits for.
+        wait: Option<Refused>,
+        /// What is wrong with the host.
+        fault: Option<Refused>,
+    },
+    /// It has no host and needs none.
+    Left,
+}
+
+/// What follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Where the claim stands.
+    pub standing: Standing,
+    /// What to do now, one after the other.
+    pub acts: Vec<Act>,
+}
+
+/// Why a host is kept from others after a release that nobody saw the end of.
+const FORCED: &str = "Its machine was deleted by force, before the server was seen switched off.";
+/// Why a host is kept from others after a release with that policy.
+const ASKED: &str = "Its machine had the release policy Quarantine.";
+
+/// Decides what follows from what is wanted, remembered and seen. Total and pure.
+pub fn step(goal: &Goal, memory: &Memory, sight: &Sight) -> Step {
+    if goal.road == Road::Leave(Leave::Move) {
+        return Standing::Moving.rests();
+    }
+    let machine = match &sight.owner {
+        // Whatever is not certain might be a pause, or a move.
+        Owner::Unclear(why) | Owner::Machine(Machine { paused: Some(why), .. }) => {
+            return Standing::Paused(why.clone()).rests();
+        }
+        Owner::Machine(machine) => Some(machine),
+        Owner::Nobody | Owner::Awaited | Owner::Gone => None,
+    };
+    match goal.road {
+        Road::Leave(leave) => part(goal, sight, leave),
+        Road::Keep if matches!(sight.owner, Owner::Awaited | Owner::Gone) => match &sight.host {
+            Some(host) => follow(goal, memory, sight, host).without_acts(),
+            None => Standing::AwaitsOwner.rests(),
+        },
+        Road::Keep if memory.id.is_none() => Step { standing: Standing::AwaitsHost(None), acts: vec![Act::Protect] },
+        Road::Keep => match &sight.host {
+            Some(host) => follow(goal, memory, sight, host),
+            None => seek(goal, memory, sight, machine),
+        },
+    }
+}
+
+/// Without a host: what does it take to get one?
+fn seek(goal: &Goal, memory: &Memory, sight: &Sight, machine: Option<&Machine>) -> Step {
+    if let Some(provider) = &memory.provider {
+        // Another server is another machine: whoever wants one makes one.
+        return Standing::Lost { provider: provider.clone() }.rests();
+    }
+    if let Some(refused) = &goal.unservable {
+        return Standing::Unservable(refused.clone()).rests();
+    }
+    if machine.is_some_and(|machine| !machine.cluster_ready) {
+        return Standing::AwaitsCluster.rests();
+    }
+    if machine.is_some_and(|machine| machine.bootstrap == Bootstrap::Awaited) {
+        return Standing::AwaitsBootstrap.rests();
+    }
+    if goal.needs_image {
+        match &sight.image {
+            Image::Good => {}
+            Image::Unknown => return Standing::AwaitsImage(None).with(Act::CheckImage),
+            Image::Unreachable(why) => return Standing::AwaitsImage(Some(why.clone())).with(Act::CheckImage),
+            Image::Bad(why) => return Standing::Unservable(why.clone()).rests(),
+        }
+    }
+    Standing::AwaitsHost(sight.refusal.clone()).with(Act::Place)
+}
+
+/// With a host: how far is it?
+fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
+    if memory.provider.as_ref().is_some_and(|provider| *provider != host.provider) {
+        return Standing::Lost { provider: memory.provider.clone().unwrap_or_default() }.rests();
+    }
+    if !host.claimed {
+        // The host's own loop tells whoever took the claim off that the machine still lives.
+        return match &memory.provider {
+            Some(provider) => Standing::Lost { provider: provider.clone() }.rests(),
+            None => host.standing().rests(),
+        };
+    }
+    let never_ran = matches!(host.milestone, Milestone::None | Milestone::Armed);
+    if goal.needs_image
+        && never_ran
+        && let Image::Bad(why) = &sight.image
+    {
+        let release = Act::Release { host: host.name.clone(), quarantine: None };
+        return Standing::Unservable(why.clone()).with(release);
+    }
+    if memory.provider.is_none() && !host.has_booted() {
+        return host.standing().rests();
+    }
+    let standing =
+        Standing::Provisioned { host: host.name.clone(), provider: host.provider.clone(), trouble: host.trouble() };
+    match memory.provider {
+        Some(_) => standing.rests(),
+        None => standing.with(Act::NameProvider(host.provider.clone())),
+    }
+}
+
+fn part(goal: &Goal, sight: &Sight, leave: Leave) -> Step {
+    let Some(host) = &sight.host else { return Standing::Left.with(Act::LetGo) };
+    let standing = Standing::Releasing { host: host.name.clone(), wait: host.wait.clone(), fault: host.fault.clone() };
+    let quarantine = match leave {
+        Leave::Force => Some(FORCED),
+        _ if goal.quarantine => Some(ASKED),
+        _ => None,
+    };
+    let mut acts = Vec::new();
+    if host.claimed || leave == Leave::Force {
+        acts.push(Act::Release { host: host.name.clone(), quarantine });
+    }
+    if leave == Leave::Force {
+        acts.push(Act::LetGo);
+    }
+    Step { standing, acts }
+}
+
+impl Host {
+    fn has_booted(&self) -> bool {
+        self.bound && self.phase == Phase::Provisioned
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::Provisioning { host: self.name.clone(), wait: self.wait.clone(), fault: self.fault.clone() }
+    }
+
+    /// A BMC that does not answer says nothing about the node; a server without power is no node.
+    fn trouble(&self) -> Option<Refused> {
+        (self.power == PowerState::Off).then(|| Refused {
+            reason: "PoweredOff".to_owned(),
+            message: format!("PhysicalHost {} is off.", self.name),
+        })
+    }
+}
+
+impl Standing {
+    fn rests(self) -> Step {
+        Step { standing: self, acts: Vec::new() }
+    }
+
+    fn with(self, act: Act) -> Step {
+        Step { standing: self, acts: vec![act] }
+    }
+}
+
+impl Step {
+    fn without_acts(self) -> Self {
+        Self { acts: Vec::new(), ..self }
+    }
+}

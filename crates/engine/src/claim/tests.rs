@@ -1,0 +1,282 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn goal() -> Goal {
+    Goal { road: Road::Keep, unservable: None, needs_image: false, quarantine: false }
+}
+
+fn leaving(leave: Leave) -> Goal {
+    Goal { road: Road::Leave(leave), ..goal() }
+}
+
+fn memory() -> Memory {
+    Memory { id: Some("id".to_owned()), provider: None }
+}
+
+fn named() -> Memory {
+    Memory { provider: Some("b7://lab/a".to_owned()), ..memory() }
+}
+
+fn machine() -> Machine {
+    Machine { paused: None, cluster_ready: true, bootstrap: Bootstrap::Ready }
+}
+
+fn sight() -> Sight {
+    Sight { owner: Owner::Machine(machine()), host: None, image: Image::Unknown, refusal: None }
+}
+
+fn owned(machine: Machine) -> Sight {
+    Sight { owner: Owner::Machine(machine), ..sight() }
+}
+
+fn host() -> Host {
+    Host {
+        name: "a".to_owned(),
+        provider: "b7://lab/a".to_owned(),
+        claimed: true,
+        bound: true,
+        phase: Phase::Provisioned,
+        milestone: Milestone::Provisioned,
+        fault: None,
+        wait: None,
+        power: PowerState::On,
+    }
+}
+
+fn on(host: Host) -> Sight {
+    Sight { host: Some(host), ..sight() }
+}
+
+fn preparing() -> Host {
+    Host { phase: Phase::Preparing, milestone: Milestone::Armed, ..host() }
+}
+
+fn why() -> Refused {
+    Refused { reason: "Why".to_owned(), message: "Because.".to_owned() }
+}
+
+fn release(quarantine: bool) -> impl Fn(&Act) -> bool {
+    move |act| matches!(act, Act::Release { host, quarantine: reason } if host == "a" && reason.is_some() == quarantine)
+}
+
+#[test]
+fn on_the_way_to_a_host() {
+    let asks = |standing: Standing, act: Act| Step { standing, acts: vec![act] };
+    let rests = |standing: Standing| Step { standing, acts: Vec::new() };
+    let imaged = Goal { needs_image: true, ..goal() };
+    let refused = Some("None fits.".to_owned());
+    let cases = [
+        (goal(), memory(), Sight { owner: Owner::Awaited, ..sight() }, rests(Standing::AwaitsOwner)),
+        (goal(), Memory::default(), sight(), asks(Standing::AwaitsHost(None), Act::Protect)),
+        (goal(), memory(), owned(Machine { cluster_ready: false, ..machine() }), rests(Standing::AwaitsCluster)),
+        (
+            goal(),
+            memory(),
+            owned(Machine { bootstrap: Bootstrap::Awaited, ..machine() }),
+            rests(Standing::AwaitsBootstrap),
+        ),
+        (
+            goal(),
+            memory(),
+            owned(Machine { bootstrap: Bootstrap::None, ..machine() }),
+            asks(Standing::AwaitsHost(None), Act::Place),
+        ),
+        (goal(), memory(), Sight { owner: Owner::Nobody, ..sight() }, asks(Standing::AwaitsHost(None), Act::Place)),
+        (
+            goal(),
+            memory(),
+            Sight { refusal: refused.clone(), ..sight() },
+            asks(Standing::AwaitsHost(refused), Act::Place),
+        ),
+        (imaged.clone(), memory(), sight(), asks(Standing::AwaitsImage(None), Act::CheckImage)),
+        (
+            imaged.clone(),
+            memory(),
+            Sight { image: Image::Unreachable(why()), ..sight() },
+            asks(Standing::AwaitsImage(Some(why())), Act::CheckImage),
+        ),
+        (imaged.clone(), memory(), Sight { image: Image::Bad(why()), ..sight() }, rests(Standing::Unservable(why()))),
+        (imaged, memory(), Sight { image: Image::Good, ..sight() }, asks(Standing::AwaitsHost(None), Act::Place)),
+        (Goal { unservable: Some(why()), ..goal() }, memory(), sight(), rests(Standing::Unservable(why()))),
+    ];
+    for (goal, memory, sight, expected) in cases {
+        assert_eq!(step(&goal, &memory, &sight), expected, "{goal:?} {memory:?} {sight:?}");
+    }
+}
+
+#[test]
+fn a_machine_is_named_after_its_host_when_that_has_booted_and_not_before() {
+    let waits = Host { wait: Some(why()), ..preparing() };
+    let step_before = step(&goal(), &memory(), &on(waits));
+    let standing = Standing::Provisioning { host: "a".to_owned(), wait: Some(why()), fault: None };
+    assert_eq!(step_before, Step { standing, acts: Vec::new() });
+
+    let unbound = Host { bound: false, ..host() };
+    assert_eq!(step(&goal(), &memory(), &on(unbound)).acts, [], "the host still shows what an earlier claim left");
+
+    let named_now = step(&goal(), &memory(), &on(host()));
+    assert_eq!(named_now.acts, [Act::NameProvider("b7://lab/a".to_owned())]);
+    let at_rest = step(&goal(), &named(), &on(host()));
+    assert_eq!(at_rest.acts, []);
+    assert!(matches!(at_rest.standing, Standing::Provisioned { trouble: None, .. }));
+}
+
+#[test]
+fn a_provisioned_machine_stays_so_whatever_its_host_shows() {
+    for phase in [Phase::Registering, Phase::Preparing, Phase::Provisioning, Phase::Parked] {
+        let host = Host { phase, fault: Some(why()), ..host() };
+        let after = step(&goal(), &named(), &on(host));
+        assert!(matches!(after.standing, Standing::Provisioned { trouble: None, .. }), "{phase:?}: {after:?}");
+        assert_eq!(after.acts, []);
+    }
+    let off = step(&goal(), &named(), &on(Host { power: PowerState::Off, ..host() }));
+    assert!(matches!(off.standing, Standing::Provisioned { trouble: Some(_), .. }));
+}
+
+#[test]
+fn a_machine_that_lost_its_host_gets_no_other() {
+    let lost = Standing::Lost { provider: "b7://lab/a".to_owned() };
+    for sight in [
+        sight(),
+        on(Host { claimed: false, ..host() }),
+        on(Host { name: "b".to_owned(), provider: "b7://lab/b".to_owned(), ..host() }),
+    ] {
+        assert_eq!(step(&goal(), &named(), &sight), Step { standing: lost.clone(), acts: Vec::new() }, "{sight:?}");
+    }
+}
+
+#[test]
+fn an_image_that_turns_out_bad_frees_the_host_unless_it_already_ran() {
+    let goal = Goal { needs_image: true, ..goal() };
+    let bad = |host: Host| Sight { image: Image::Bad(why()), ..on(host) };
+    let early = step(&goal, &memory(), &bad(preparing()));
+    assert_eq!(early.standing, Standing::Unservable(why()));
+    assert!(early.acts.iter().all(release(false)) && early.acts.len() == 1, "{early:?}");
+    let late = Host { phase: Phase::Provisioning, milestone: Milestone::Written, ..host() };
+    assert_eq!(step(&goal, &memory(), &bad(late)).acts, []);
+    assert_eq!(step(&goal, &named(), &bad(host())).acts, []);
+}
+
+#[test]
+fn a_machine_goes_when_its_host_is_free_again() {
+    let leave = |sight: &Sight| step(&leaving(Leave::Release), &named(), sight);
+    let first = leave(&on(host()));
+    assert!(first.acts.len() == 1 && first.acts.iter().all(release(false)), "{first:?}");
+    let cleaning = Host { claimed: false, phase: Phase::Deprovisioning, fault: Some(why()), ..host() };
+    let then = leave(&on(cleaning.clone()));
+    assert_eq!(then.standing, Standing::Releasing { host: "a".to_owned(), wait: None, fault: Some(why()) });
+    assert_eq!(then.acts, [], "a dead BMC keeps it");
+    assert_eq!(leave(&sight()), Step { standing: Standing::Left, acts: vec![Act::LetGo] });
+
+    for seen in [on(host()), on(cleaning)] {
+        let forced = step(&leaving(Leave::Force), &named(), &seen);
+        assert!(forced.acts.len() == 2 && release(true)(&forced.acts[0]) && forced.acts[1] == Act::LetGo, "{forced:?}");
+    }
+    let policy = Goal { quarantine: true, ..leaving(Leave::Release) };
+    assert!(step(&policy, &named(), &on(host())).acts.iter().all(release(true)));
+    for owner in [Owner::Gone, Owner::Awaited, Owner::Nobody] {
+        let alone = Sight { owner, ..sight() };
+        assert_eq!(leave(&alone).acts, [Act::LetGo], "whoever has no host may go: {alone:?}");
+    }
+}
+
+fn any_sight() -> impl Strategy<Value = Sight> {
+    let bootstrap = prop_oneof![Just(Bootstrap::None), Just(Bootstrap::Awaited), Just(Bootstrap::Ready)];
+    let machine = (any::<bool>(), any::<bool>(), bootstrap).prop_map(|(paused, cluster_ready, bootstrap)| {
+        Owner::Machine(Machine { paused: paused.then(|| "paused".to_owned()), cluster_ready, bootstrap })
+    });
+    let owner = prop_oneof![
+        Just(Owner::Nobody),
+        Just(Owner::Awaited),
+        Just(Owner::Gone),
+        Just(Owner::Unclear("?".to_owned())),
+        machine,
+    ];
+    let phase = prop_oneof![
+        Just(Phase::Available),
+        Just(Phase::Preparing),
+        Just(Phase::Provisioning),
+        Just(Phase::Provisioned),
+        Just(Phase::Deprovisioning),
+    ];
+    let milestone = prop_oneof![
+        Just(Milestone::None),
+        Just(Milestone::Armed),
+        Just(Milestone::Written),
+        Just(Milestone::Provisioned),
+        Just(Milestone::Releasing),
+    ];
+    let host = (any::<(bool, bool)>(), phase, milestone).prop_map(|((claimed, bound), phase, milestone)| Host {
+        claimed,
+        bound,
+        phase,
+        milestone,
+        ..host()
+    });
+    let image =
+        prop_oneof![Just(Image::Unknown), Just(Image::Good), Just(Image::Unreachable(why())), Just(Image::Bad(why()))];
+    (owner, proptest::option::of(host), image).prop_map(|(owner, host, image)| Sight {
+        owner,
+        host,
+        image,
+        refusal: None,
+    })
+}
+
+fn any_goal() -> impl Strategy<Value = Goal> {
+    let road = prop_oneof![
+        Just(Road::Keep),
+        Just(Road::Leave(Leave::Release)),
+        Just(Road::Leave(Leave::Force)),
+        Just(Road::Leave(Leave::Move)),
+    ];
+    (road, any::<[bool; 3]>()).prop_map(|(road, [unservable, needs_image, quarantine])| Goal {
+        road,
+        unservable: unservable.then(why),
+        needs_image,
+        quarantine,
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_done_to_a_host_without_good_reason(
+        goal in any_goal(),
+        has_id in any::<bool>(),
+        has_provider in any::<bool>(),
+        sight in any_sight(),
+    ) {
+        let memory = Memory {
+            id: has_id.then(|| "id".to_owned()),
+            provider: (has_id && has_provider).then(|| "b7://lab/a".to_owned()),
+        };
+        let Step { acts, .. } = step(&goal, &memory, &sight);
+        let held = matches!(&sight.owner, Owner::Unclear(_) | Owner::Machine(Machine { paused: Some(_), .. }));
+        if held || goal.road == Road::Leave(Leave::Move) {
+            prop_assert!(acts.is_empty(), "paused or moved: {:?}", acts);
+        }
+        for act in &acts {
+            match act {
+                Act::Release { .. } => {
+                    let ran = sight.host.as_ref().is_some_and(|host| host.milestone >= Milestone::Written);
+                    prop_assert!(goal.road != Road::Keep || !ran, "a machine that is wanted loses its server");
+                }
+                Act::Place => {
+                    prop_assert!(memory.id.is_some() && memory.provider.is_none() && sight.host.is_none());
+                    prop_assert!(goal.road == Road::Keep && goal.unservable.is_none());
+                }
+                Act::LetGo => prop_assert!(
+                    goal.road == Road::Leave(Leave::Force)
+                        || goal.road == Road::Leave(Leave::Release) && sight.host.is_none()
+                ),
+                Act::NameProvider(provider) => {
+                    prop_assert!(memory.provider.is_none());
+                    prop_assert!(sight.host.as_ref().is_some_and(|host| host.provider == *provider && host.bound));
+                }
+                Act::Protect => prop_assert!(memory.id.is_none() && goal.road == Road::Keep),
+                Act::CheckImage => prop_assert!(sight.host.is_none() && goal.needs_image),
+            }
+        }
+    }
+}
