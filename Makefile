@@ -1,6 +1,5 @@
 KUBECTL ?= kubectl
 BUILD_FLAGS ?=
-CRDS := config/crd/infrastructure.cluster.x-k8s.io_physicalhosts.yaml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run standalone demo bench bench-api
@@ -25,8 +24,7 @@ fmt: ## Format the code
 	cargo fmt --all
 
 manifests: ## Generate the CRDs in config/crd
-	cargo run --quiet -p beskar7 -- crds >$(CRDS).new
-	mv $(CRDS).new $(CRDS)
+	cargo run --quiet -p beskar7-api --example manifests config/crd
 
 install: ## Install the CRDs into the current cluster
 	$(KUBECTL) apply --server-side -k config/crd

@@ -1,4 +1,4 @@
-//! Condition types and reasons of a PhysicalHost.
+//! Condition types and reasons of our resources.
 //!
 //! A failure's own reason (`AuthenticationFailed`, `CertificateChanged`, …) comes from the engine and is used as it is.
 
@@ -16,8 +16,20 @@ pub const HOST_PROVISIONED: &str = "HostProvisioned";
 pub const HARDWARE_HEALTHY: &str = "HardwareHealthy";
 /// The server runs what the spec orders now. False on a host that was adopted, or whose order changed afterwards.
 pub const ORDER_IN_EFFECT: &str = "OrderInEffect";
-/// The host is left alone because of the pause annotation or its paused cluster.
+/// The object is left alone because of the pause annotation or its paused cluster.
 pub const PAUSED: &str = "Paused";
+
+/// Of a machine: its server runs what was ordered. Upstream's name for what [`READY`] sums up.
+pub const INFRASTRUCTURE_READY: &str = "InfrastructureReady";
+/// Of a machine: it has a host.
+pub const PHYSICAL_HOST_ASSOCIATED: &str = "PhysicalHostAssociated";
+/// Of a machine: its bootstrap data is there, or is not needed.
+pub const BOOTSTRAP_DATA_READY: &str = "BootstrapDataReady";
+
+/// Of a cluster: it is known where its API server is reached.
+pub const CONTROL_PLANE_ENDPOINT_READY: &str = "ControlPlaneEndpointReady";
+/// Of a cluster: its failure domains are known.
+pub const FAILURE_DOMAINS_READY: &str = "FailureDomainsReady";
 
 /// Reasons that upstream used too.
 pub mod reason {
@@ -62,7 +74,60 @@ pub mod reason {
     /// The Secret with the CA bundle could not be read.
     pub const CA_BUNDLE_FETCH_FAILED: &str = "CABundleFetchFailed";
 
+    /// A machine has not got a host yet: none is free that fits.
+    pub const WAITING_FOR_PHYSICAL_HOST: &str = "WaitingForPhysicalHost";
+    /// A machine's host could not be claimed; it is tried again.
+    pub const PHYSICAL_HOST_ASSOCIATION_FAILED: &str = "PhysicalHostAssociationFailed";
+    /// A machine's host is not provisioned yet.
+    pub const PHYSICAL_HOST_NOT_READY: &str = "PhysicalHostNotReady";
+    /// Something is wrong with a machine's host.
+    pub const PHYSICAL_HOST_ERROR: &str = "PhysicalHostError";
+    /// A machine's host could not be released yet.
+    pub const RELEASE_PHYSICAL_HOST_FAILED: &str = "ReleasePhysicalHostFailed";
+    /// The Secret that the Machine names cannot be read, or has no `value`.
+    pub const BOOTSTRAP_DATA_UNAVAILABLE: &str = "BootstrapDataUnavailable";
+    /// No host has what `hardwareRequirements` ask for.
+    pub const HARDWARE_REQUIREMENTS_NOT_MET: &str = "HardwareRequirementsNotMet";
+    /// Writing the image to the disk failed.
+    pub const DEPLOYMENT_FAILED: &str = "DeploymentFailed";
+    /// Writing the image to the disk took too long.
+    pub const DEPLOYMENT_TIMED_OUT: &str = "DeploymentTimedOut";
+    /// A cluster's endpoint is not known yet.
+    pub const CONTROL_PLANE_ENDPOINT_NOT_SET: &str = "ControlPlaneEndpointNotSet";
+    /// No host has a label that makes a failure domain.
+    pub const NO_FAILURE_DOMAINS: &str = "NoFailureDomains";
+
+    // Cluster API's own words.
+
+    /// All is well.
+    pub const READY: &str = "Ready";
+    /// The machine has been provisioned.
+    pub const PROVISIONED: &str = "Provisioned";
+    /// No Machine owns the object yet.
+    pub const WAITING_FOR_OWNER: &str = "WaitingForOwner";
+    /// The cluster's infrastructure is not ready yet.
+    pub const WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY: &str = "WaitingForClusterInfrastructureReady";
+    /// The Machine does not name its bootstrap Secret yet.
+    pub const WAITING_FOR_BOOTSTRAP_DATA: &str = "WaitingForBootstrapData";
+    /// The first control-plane machine is not up yet.
+    pub const WAITING_FOR_CONTROL_PLANE_INITIALIZED: &str = "WaitingForControlPlaneInitialized";
+
     // From here on ours.
+
+    /// The control plane provider needs `spec.controlPlaneEndpoint` before it makes a machine.
+    pub const ENDPOINT_REQUIRED: &str = "EndpointRequired";
+    /// The mode needs the network boot service, which is not there.
+    pub const MODE_UNSUPPORTED: &str = "ModeUnsupported";
+    /// `--boot-url` is not set, so nothing can be served to BMCs and servers.
+    pub const BOOT_URL_MISSING: &str = "BootURLMissing";
+    /// `spec.providerID` is none of ours.
+    pub const INVALID_PROVIDER_ID: &str = "InvalidProviderID";
+    /// The host of `spec.providerID` is gone, or belongs to somebody else.
+    pub const HOST_LOST: &str = "HostLost";
+    /// No host carries this machine's claim any more.
+    pub const RELEASED: &str = "Released";
+    /// The bootstrap data is not needed: the image brings its configuration, or configURL names it.
+    pub const NOT_NEEDED: &str = "NotNeeded";
 
     /// The BMC has not been reached yet.
     pub const ENROLLING: &str = "Enrolling";

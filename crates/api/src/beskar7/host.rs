@@ -10,6 +10,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::mode::OsFamily;
 use super::references::object_reference;
 use super::status::PhysicalHostStatus;
 
@@ -39,6 +40,10 @@ use super::status::PhysicalHostStatus;
         .message("bootIsoSource is an order for a claimed host: set consumerRef with it, or remove both")
         .reason(Reason::FieldValueForbidden)
         .field_path(".bootIsoSource"),
+    validation = Rule::new("!has(self.remoteConfig) || (has(self.bootIsoSource) && self.bootIsoSource.matches('^https?://'))")
+        .message("remoteConfig is written into the ISO on its way to the server: set bootIsoSource with it, to an http or https URL, or remove both")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".remoteConfig"),
     validation = Rule::new("!has(oldSelf.consumerRef) || self.redfishConnection.address == oldSelf.redfishConnection.address")
         .message("redfishConnection.address cannot change while the host is claimed, since another address may be another server: release the host first")
         .reason(Reason::FieldValueForbidden)
@@ -70,7 +75,13 @@ pub struct PhysicalHostSpec {
         .message("bootIsoSource must be the URL of an image that the BMC can fetch, such as http://192.0.2.1/os.iso (http, https, ftp, nfs, cifs or smb)"))]
     pub boot_iso_source: Option<String>,
 
-    /// Secret with user data for the operating system. Accepted from manifests of the first generation; nothing reads it.
+    /// How the system on the ISO finds its configuration: the operator serves the ISO to the BMC, with a kernel parameter
+    /// written into it. Part of the order, and needs a bootIsoSource with http or https.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_config: Option<RemoteConfig>,
+
+    /// Secret in the host's namespace with the bootstrap data (keys value and format) that is served to this server, and to
+    /// no other, while it is being provisioned. Normally written by the Beskar7Machine that claims the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "object_reference")]
     #[x_kube(validation = Rule::new("has(self.name) && self.name != ''")
@@ -169,6 +180,23 @@ pub struct RedfishConnection {
     #[x_kube(validation = Rule::new(r"self.matches('^\\S+$')")
         .message("vendor must be one word, such as dell; leave it out to have the BMC asked"))]
     pub vendor: Option<String>,
+}
+
+/// How the system on an ISO finds its configuration.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoteConfig {
+    /// The system on the ISO, which decides about the kernel parameter: kairos, talos, flatcar or LeapMicro.
+    #[x_kube(validation = Rule::new("self in ['kairos', 'talos', 'flatcar', 'LeapMicro']")
+        .message("osFamily must be one whose kernel parameter is known: kairos, talos, flatcar or LeapMicro"))]
+    pub os_family: OsFamily,
+
+    /// URL of the configuration, http or https. Left out, the bootstrap data of userDataSecretRef is served.
+    #[serde(default, rename = "configURL", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    #[x_kube(validation = Rule::new(r"self.matches('^https?://[^/\\s]+(/\\S*)?$')")
+        .message("configURL must be an http or https URL, such as https://192.0.2.1/config.yaml"))]
+    pub config_url: Option<String>,
 }
 
 /// Another object in the same namespace.

@@ -1,7 +1,11 @@
-//! Finalizers, annotations and labels on a PhysicalHost.
+//! Finalizers and annotations of our resources.
 
 /// Finalizer on a PhysicalHost; the same word as upstream's, so that either can finish what the other began.
 pub const HOST_FINALIZER: &str = "physicalhost.infrastructure.cluster.x-k8s.io";
+/// Finalizer on a Beskar7Machine; upstream's word too.
+pub const MACHINE_FINALIZER: &str = "beskar7machine.infrastructure.cluster.x-k8s.io";
+/// Finalizer on a Beskar7Cluster; upstream's word too.
+pub const CLUSTER_FINALIZER: &str = "beskar7cluster.infrastructure.cluster.x-k8s.io";
 /// Field manager of everything that the operator applies.
 pub const FIELD_MANAGER: &str = "beskar7";
 
@@ -9,6 +13,17 @@ pub const FIELD_MANAGER: &str = "beskar7";
 pub const ANCHOR: &str = "beskar7.io/anchor";
 /// Annotation that a claimer writes together with `consumerRef`: the claim's random id, which survives a move.
 pub const CLAIM_ID: &str = "beskar7.io/claim-id";
+/// Annotation that the operator writes on a host: when it was last released, in RFC 3339. Hosts that rested longest are
+/// claimed first.
+pub const RELEASED_AT: &str = "beskar7.io/released-at";
+/// Annotation on a host, written by the operator or a user: nobody may claim it until the annotation is removed. Its value
+/// says why.
+pub const QUARANTINE: &str = "beskar7.io/quarantine";
+/// Annotation for users, on a machine: `true` lets a deleted machine go although its server could not be switched off. The
+/// host is then in quarantine.
+pub const FORCE_RELEASE: &str = "beskar7.io/force-release";
+/// Upstream's word for [`FORCE_RELEASE`].
+pub const UPSTREAM_FORCE_RELEASE: &str = "infrastructure.cluster.x-k8s.io/force-release";
 /// Annotation for users: `true` removes a deleted host although its BMC cannot be reached or its consumer still lives.
 pub const FORCE_DELETE: &str = "beskar7.io/force-delete";
 /// Annotation for users: a new value (any text: it is the request's id) asks for one reboot.

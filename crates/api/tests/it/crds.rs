@@ -1,9 +1,15 @@
 //! The generated CRDs.
 
+use api::beskar7::{
+    Beskar7ClusterSpec, Beskar7ClusterStatus, Beskar7ClusterTemplateSpec, Beskar7MachineSpec, Beskar7MachineStatus,
+    Beskar7MachineTemplateSpec, PhysicalHostStatus,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::statuses::statuses;
+use crate::statuses::{machine_statuses, statuses};
 use crate::{config, read};
 
 #[test]
@@ -27,20 +33,23 @@ fn the_yaml_says_what_the_crds_say() {
 
 #[test]
 fn both_versions_are_served_with_one_shape() {
-    let crd = physical_hosts();
-    let versions = crd["spec"]["versions"].as_array().unwrap();
-    let flags: Vec<_> = versions.iter().map(|v| json!([v["name"], v["served"], v["storage"]])).collect();
-    assert_eq!(flags, [json!(["v1beta1", true, true]), json!(["v1alpha1", true, false])]);
-    assert_eq!(versions[0]["schema"], versions[1]["schema"]);
-    assert_eq!(versions[0]["additionalPrinterColumns"], versions[1]["additionalPrinterColumns"]);
-    assert_eq!(versions[0]["subresources"], json!({"status": {}}));
-    assert_eq!(versions[1]["subresources"], json!({"status": {}}));
-    assert_eq!(crd["spec"]["conversion"], json!({"strategy": "None"}));
+    for crd in api::crds() {
+        let kind = crd.spec.names.kind;
+        let crd = crd_of(&kind);
+        let versions = crd["spec"]["versions"].as_array().unwrap();
+        let flags: Vec<_> = versions.iter().map(|v| json!([v["name"], v["served"], v["storage"]])).collect();
+        assert_eq!(flags, [json!(["v1beta1", true, true]), json!(["v1alpha1", true, false])], "{kind}");
+        for part in ["schema", "additionalPrinterColumns", "subresources"] {
+            assert_eq!(versions[0][part], versions[1][part], "{kind}");
+        }
+        assert_eq!(crd["spec"]["conversion"], json!({"strategy": "None"}), "{kind}");
+    }
     assert_eq!(
-        crd["metadata"]["labels"],
+        physical_hosts()["metadata"]["labels"],
         json!({"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta1"}),
         "Cluster API finds the contract by these labels"
     );
+    assert_eq!(physical_hosts()["spec"]["versions"][0]["subresources"], json!({"status": {}}));
 }
 
 #[test]
@@ -56,8 +65,10 @@ fn only_the_connection_is_required() {
 }
 
 #[test]
-fn the_schema_is_structural_and_explained() {
-    check(&schema(), "");
+fn the_schemas_are_structural_and_explained() {
+    for crd in api::crds() {
+        check(&schema_of(&crd.spec.names.kind), &crd.spec.names.kind);
+    }
 }
 
 /// A schema as the API server wants it, with a text for `kubectl explain` and an owner rule for every list.
@@ -74,8 +85,14 @@ fn check(schema: &Value, path: &str) {
     match object.get("type").and_then(Value::as_str) {
         Some("object") => {
             let properties = object.get("properties").and_then(Value::as_object);
+            let values = object.get("additionalProperties");
+            if let Some(values) = values {
+                check(values, &format!("{path}[]"));
+            }
             assert!(
-                properties.is_some() || object.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(true)),
+                properties.is_some()
+                    || values.is_some()
+                    || object.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(true)),
                 "{path} is an object without properties"
             );
             for (name, property) in properties.into_iter().flatten() {
@@ -92,23 +109,40 @@ fn check(schema: &Value, path: &str) {
 }
 
 #[test]
-fn the_schema_and_the_rust_types_have_the_same_fields() {
-    let full = specimen(&schema()["properties"]["status"]);
-    let typed: api::beskar7::PhysicalHostStatus = serde_json::from_value(full.clone()).unwrap();
-    assert_eq!(serde_json::to_value(typed).unwrap(), full);
+fn the_schemas_and_the_rust_types_have_the_same_fields() {
+    kept::<PhysicalHostStatus>("PhysicalHost", "status");
+    kept::<Beskar7MachineSpec>("Beskar7Machine", "spec");
+    kept::<Beskar7MachineStatus>("Beskar7Machine", "status");
+    kept::<Beskar7MachineTemplateSpec>("Beskar7MachineTemplate", "spec");
+    kept::<Beskar7ClusterSpec>("Beskar7Cluster", "spec");
+    kept::<Beskar7ClusterStatus>("Beskar7Cluster", "status");
+    kept::<Beskar7ClusterTemplateSpec>("Beskar7ClusterTemplate", "spec");
+}
+
+/// A value with every field of the schema is read, and written as it was.
+fn kept<T: DeserializeOwned + Serialize>(kind: &str, part: &str) {
+    let full = specimen(&schema_of(kind)["properties"][part]);
+    let typed: T = serde_json::from_value(full.clone()).unwrap();
+    assert_eq!(serde_json::to_value(typed).unwrap(), full, "{kind}");
 }
 
 #[test]
 fn statuses_of_all_generations_are_read_and_kept() {
     for (generation, status) in statuses() {
-        let typed: api::beskar7::PhysicalHostStatus = serde_json::from_value(status.clone()).unwrap();
+        let typed: PhysicalHostStatus = serde_json::from_value(status.clone()).unwrap();
+        assert_eq!(serde_json::to_value(typed).unwrap(), status, "{generation}");
+    }
+    for (generation, status) in machine_statuses() {
+        let typed: Beskar7MachineStatus = serde_json::from_value(status.clone()).unwrap();
         assert_eq!(serde_json::to_value(typed).unwrap(), status, "{generation}");
     }
 }
 
 #[test]
 fn an_empty_status_writes_nothing() {
-    assert_eq!(serde_json::to_value(api::beskar7::PhysicalHostStatus::default()).unwrap(), json!({}));
+    assert_eq!(serde_json::to_value(PhysicalHostStatus::default()).unwrap(), json!({}));
+    assert_eq!(serde_json::to_value(Beskar7MachineStatus::default()).unwrap(), json!({}));
+    assert_eq!(serde_json::to_value(Beskar7ClusterStatus::default()).unwrap(), json!({}));
 }
 
 /// A value with every field that the schema knows.
@@ -117,6 +151,9 @@ pub(crate) fn specimen(schema: &Value) -> Value {
         return values[0].clone();
     }
     match (schema["type"].as_str().unwrap(), schema["format"].as_str()) {
+        ("object", _) if schema["additionalProperties"].is_object() => {
+            json!({"name": specimen(&schema["additionalProperties"])})
+        }
         ("object", _) if schema["properties"].is_null() => json!({"anything": {"goes": [1, "two", null]}}),
         ("object", _) => {
             schema["properties"].as_object().unwrap().iter().map(|(k, v)| (k.clone(), specimen(v))).collect()
@@ -131,9 +168,18 @@ pub(crate) fn specimen(schema: &Value) -> Value {
 }
 
 fn physical_hosts() -> Value {
-    serde_json::to_value(&api::crds()[0]).unwrap()
+    crd_of("PhysicalHost")
+}
+
+pub(crate) fn crd_of(kind: &str) -> Value {
+    let crd = api::crds().into_iter().find(|crd| crd.spec.names.kind == kind).unwrap();
+    serde_json::to_value(crd).unwrap()
+}
+
+pub(crate) fn schema_of(kind: &str) -> Value {
+    crd_of(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 
 pub(crate) fn schema() -> Value {
-    physical_hosts()["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+    schema_of("PhysicalHost")
 }

@@ -6,14 +6,21 @@
     reason = "all of this is tests, also what they share"
 )]
 
+mod clusters;
+mod contract;
 mod crds;
+mod machines;
 mod manifests;
+mod roles;
 mod rules;
 mod server;
 mod statuses;
 
 use std::path::{Path, PathBuf};
 
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 use testkit::Cluster;
 use tokio::sync::OnceCell;
 
@@ -42,4 +49,48 @@ async fn cluster() -> &'static Cluster {
         })
         .await;
     cluster
+}
+
+/// An object of ours.
+fn object(kind: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+        "kind": kind,
+        "metadata": {"name": "tried"},
+        "spec": spec,
+    })
+}
+
+fn resource(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(api::beskar7::GROUP, api::beskar7::VERSION, kind))
+}
+
+/// Tries to create it: `Ok`, or what the API server says. Nothing is stored.
+async fn try_create(kind: &str, spec: &Value) -> Result<(), String> {
+    let objects: Api<DynamicObject> = Api::namespaced_with(cluster().await.admin(), "default", &resource(kind));
+    let dry_run = PostParams { dry_run: true, field_manager: None };
+    let object = serde_json::from_value(object(kind, spec)).unwrap();
+    objects.create(&dry_run, &object).await.map(drop).map_err(|error| error.to_string())
+}
+
+/// Changes an object: `Ok`, or what the API server says.
+async fn change(namespace: &str, kind: &str, name: &str, patch: &Value) -> Result<(), String> {
+    let objects: Api<DynamicObject> = Api::namespaced_with(cluster().await.admin(), namespace, &resource(kind));
+    let changed = objects.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+    changed.map(drop).map_err(|error| error.to_string())
+}
+
+/// The API server refuses each spec, with that sentence.
+async fn refuses(kind: &str, table: &[(Value, &str)]) {
+    for (spec, sentence) in table {
+        let said = try_create(kind, spec).await.expect_err(&format!("{spec} was accepted"));
+        assert!(said.contains(sentence), "for {spec} the API server says\n{said}\nand not\n{sentence}");
+    }
+}
+
+/// The API server accepts each spec.
+async fn accepts(kind: &str, table: &[Value]) {
+    for spec in table {
+        try_create(kind, spec).await.unwrap_or_else(|said| panic!("{spec} was refused: {said}"));
+    }
 }

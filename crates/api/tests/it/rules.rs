@@ -5,7 +5,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::cluster;
+use crate::{cluster, try_create};
 
 /// A host that nobody could object to, with a merge patch laid over its spec.
 fn host(spec: &Value) -> Value {
@@ -36,12 +36,7 @@ fn connection(fields: &Value) -> Value {
 
 /// `Ok`, or what the API server says.
 async fn create(spec: &Value) -> Result<(), String> {
-    let cluster = cluster().await;
-    let hosts: Api<kube::api::DynamicObject> =
-        Api::namespaced_with(cluster.admin(), "default", &<PhysicalHost as kube::CustomResourceExt>::api_resource());
-    let dry_run = PostParams { dry_run: true, field_manager: None };
-    let object = serde_json::from_value(host(spec)).unwrap();
-    hosts.create(&dry_run, &object).await.map(drop).map_err(|error| error.to_string())
+    try_create("PhysicalHost", &host(spec)["spec"]).await
 }
 
 #[tokio::test]
@@ -89,6 +84,26 @@ async fn what_makes_no_sense_is_refused_with_a_sentence() {
         (json!({"consumerRef": {"kind": "Beskar7Machine", "name": ""}}), "consumerRef needs the name"),
         (json!({"userDataSecretRef": {}}), "userDataSecretRef needs the name of a Secret"),
         (json!({"bootMacAddress": "52:54:00:12:34"}), "six pairs of hex digits, such as 52:54:00:12:34:56"),
+        (
+            json!({"remoteConfig": {"osFamily": "kairos"}}),
+            "spec.remoteConfig: Forbidden: remoteConfig is written into the ISO on its way to the server: set bootIsoSource with it, to an http or https URL, or remove both",
+        ),
+        (
+            json!({"consumerRef": consumer, "bootIsoSource": "nfs://192.0.2.1/os.iso", "remoteConfig": {"osFamily": "kairos"}}),
+            "remoteConfig is written into the ISO on its way to the server",
+        ),
+        (
+            json!({"consumerRef": consumer, "bootIsoSource": "http://192.0.2.1/os.iso", "remoteConfig": {"osFamily": "ubuntu"}}),
+            "osFamily must be one whose kernel parameter is known: kairos, talos, flatcar or LeapMicro",
+        ),
+        (
+            json!({"consumerRef": consumer, "bootIsoSource": "http://192.0.2.1/os.iso", "remoteConfig": {"osFamily": "kairos", "configURL": "config.yaml"}}),
+            "configURL must be an http or https URL",
+        ),
+        (
+            json!({"consumerRef": consumer, "bootIsoSource": "http://192.0.2.1/os.iso", "remoteConfig": {}}),
+            "spec.remoteConfig.osFamily: Required value",
+        ),
         (json!({"bootMode": "uefi"}), "Unsupported value: \"uefi\": supported values: \"UEFI\", \"Legacy\""),
     ];
     for (spec, sentence) in table {
@@ -135,6 +150,16 @@ async fn what_the_operator_can_explain_better_is_accepted() {
     {
         accepted.push(json!({"consumerRef": consumer, "bootIsoSource": image}));
     }
+    for family in ["kairos", "talos", "flatcar", "LeapMicro"] {
+        accepted.push(json!({
+            "consumerRef": consumer, "bootIsoSource": "https://h/os.iso", "userDataSecretRef": {"name": "data"},
+            "remoteConfig": {"osFamily": family},
+        }));
+    }
+    accepted.push(json!({
+        "consumerRef": consumer, "bootIsoSource": "http://h/os.iso",
+        "remoteConfig": {"osFamily": "flatcar", "configURL": "https://h/config.ign"},
+    }));
     for spec in accepted {
         create(&spec).await.unwrap_or_else(|said| panic!("{spec} was refused: {said}"));
     }

@@ -1,11 +1,9 @@
 //! How a real API server and kubectl take the CRDs and what we ship.
 
 use api::beskar7::{PhysicalHost, PhysicalHostStatus, states};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use testkit::Account;
 
 use crate::crds::{schema, specimen};
 use crate::statuses::statuses;
@@ -17,14 +15,23 @@ async fn kubectl_applies_the_committed_crds_without_a_warning() {
     let applied =
         cluster.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &path(config().join("crd"))]).await;
     assert_eq!(applied.stderr, "");
-    let get = ["get", "crd", "physicalhosts.infrastructure.cluster.x-k8s.io", "-o", "json"];
-    let crd: Value = serde_json::from_str(&cluster.kubectl(&get).await.ok()).unwrap();
-    for condition in crd["status"]["conditions"].as_array().unwrap() {
-        let bad = condition["type"] == "NonStructuralSchema" && condition["status"] == "True";
-        assert!(!bad, "{condition}");
-    }
     let resources = cluster.kubectl(&["api-resources", "--api-group=infrastructure.cluster.x-k8s.io"]).await.ok();
-    assert!(resources.contains("physicalhosts   ph"), "{resources}");
+    let resources = cells(&resources);
+    for (plural, short) in [
+        ("physicalhosts", "ph"),
+        ("beskar7machines", "b7m"),
+        ("beskar7machinetemplates", "b7mt"),
+        ("beskar7clusters", "b7c"),
+        ("beskar7clustertemplates", "b7ct"),
+    ] {
+        let get = ["get", "crd", &format!("{plural}.infrastructure.cluster.x-k8s.io"), "-o", "json"];
+        let crd: Value = serde_json::from_str(&cluster.kubectl(&get).await.ok()).unwrap();
+        for condition in crd["status"]["conditions"].as_array().unwrap() {
+            let bad = condition["type"] == "NonStructuralSchema" && condition["status"] == "True";
+            assert!(!bad, "{condition}");
+        }
+        assert!(resources.iter().any(|row| row[..2] == [plural, short]), "{resources:?}");
+    }
 }
 
 #[tokio::test]
@@ -149,6 +156,13 @@ async fn kubectl_explains_every_part() {
         ("physicalhost.spec.bootMode", "Left out, the server keeps the mode"),
         ("physicalhost.spec.online", "is never changed"),
         ("physicalhost.spec.maintenance", "parks the host"),
+        ("physicalhost.spec.remoteConfig", "How the system on the ISO finds its configuration"),
+        ("physicalhost.spec.userDataSecretRef", "served to this server, and to no other"),
+        ("beskar7machine", "claims a free PhysicalHost"),
+        ("beskar7machine.spec.provisioningMode", "a configURL means RemoteConfig"),
+        ("beskar7machine.spec.hostSelector", "any host of the namespace will do"),
+        ("beskar7machinetemplate.spec.template.metadata", "Labels and annotations of the machines"),
+        ("beskar7cluster.spec.controlPlaneEndpoint", "KubeadmControlPlane needs it from the start"),
         ("physicalhost.status.record", "Do not edit it"),
         ("physicalhost.status.hardwareDetails.drives", "The controller that it hangs on."),
     ] {
@@ -188,110 +202,6 @@ async fn installations_apply_and_their_pods_are_restricted() {
     assert_eq!(container["name"], "manager", "clusterctl looks for this name");
     assert_eq!(container["args"], json!(["run"]));
     assert_eq!(deployment["metadata"]["labels"]["cluster.x-k8s.io/provider"], "infrastructure-beskar7");
-}
-
-#[tokio::test]
-async fn the_cluster_role_allows_what_the_operator_does_and_no_more() {
-    let cluster = cluster().await;
-    if cluster.is_embedded_and_has("no roles") {
-        return;
-    }
-    let namespace = cluster.namespace("beskar7-system").await;
-    let rbac = |file: &str| read(config().join("rbac").join(file)).replace("beskar7-system", &namespace);
-    let files = ["role.yaml", "role_binding.yaml", "leader_election_role.yaml", "leader_election_role_binding.yaml"];
-    let roles = files.map(rbac).join("\n---\n");
-    let operator = cluster.service_account(&namespace, "beskar7", &roles).await;
-
-    for (verb, resource) in OPERATOR_NEEDS {
-        assert!(may(&operator, verb, resource, "elsewhere").await, "{verb} {resource}");
-    }
-    for (verb, resource) in LEASE_NEEDS {
-        assert!(may(&operator, verb, resource, &namespace).await, "{verb} {resource}");
-        assert!(!may(&operator, verb, resource, "elsewhere").await, "{verb} {resource} elsewhere");
-    }
-    for (verb, resource) in OPERATOR_MUST_NOT {
-        assert!(!may(&operator, verb, resource, "elsewhere").await, "{verb} {resource}");
-    }
-}
-
-#[tokio::test]
-async fn the_role_for_one_namespace_reaches_no_other() {
-    let cluster = cluster().await;
-    if cluster.is_embedded_and_has("no roles") {
-        return;
-    }
-    let namespace = cluster.namespace("beskar7-system").await;
-    let rbac = |file: &str| read(config().join("rbac/namespaced").join(file)).replace("beskar7-system", &namespace);
-    let roles = ["role.yaml", "role_binding.yaml"].map(rbac).join("\n---\n");
-    let operator = cluster.service_account(&namespace, "beskar7", &roles).await;
-    for (verb, resource) in OPERATOR_NEEDS.iter().chain(LEASE_NEEDS) {
-        assert!(may(&operator, verb, resource, &namespace).await, "{verb} {resource}");
-        assert!(!may(&operator, verb, resource, "elsewhere").await, "{verb} {resource} elsewhere");
-    }
-    for (verb, resource) in OPERATOR_MUST_NOT {
-        assert!(!may(&operator, verb, resource, &namespace).await, "{verb} {resource}");
-    }
-}
-
-const OPERATOR_NEEDS: &[(&str, &str)] = &[
-    ("list", "physicalhosts.infrastructure.cluster.x-k8s.io"),
-    ("watch", "physicalhosts.infrastructure.cluster.x-k8s.io"),
-    ("patch", "physicalhosts.infrastructure.cluster.x-k8s.io"),
-    ("update", "physicalhosts.infrastructure.cluster.x-k8s.io"),
-    ("patch", "physicalhosts/status.infrastructure.cluster.x-k8s.io"),
-    ("update", "physicalhosts/finalizers.infrastructure.cluster.x-k8s.io"),
-    ("get", "beskar7machines.infrastructure.cluster.x-k8s.io"),
-    ("get", "clusters.cluster.x-k8s.io"),
-    ("get", "machines.cluster.x-k8s.io"),
-    ("get", "secrets."),
-    ("list", "secrets."),
-    ("watch", "secrets."),
-    ("create", "events."),
-    ("patch", "events."),
-    ("create", "events.events.k8s.io"),
-    ("patch", "events.events.k8s.io"),
-];
-
-const LEASE_NEEDS: &[(&str, &str)] = &[
-    ("get", "leases.coordination.k8s.io"),
-    ("create", "leases.coordination.k8s.io"),
-    ("update", "leases.coordination.k8s.io"),
-    ("patch", "leases.coordination.k8s.io"),
-];
-
-const OPERATOR_MUST_NOT: &[(&str, &str)] = &[
-    ("create", "physicalhosts.infrastructure.cluster.x-k8s.io"),
-    ("delete", "physicalhosts.infrastructure.cluster.x-k8s.io"),
-    ("update", "secrets."),
-    ("create", "secrets."),
-    ("list", "machines.cluster.x-k8s.io"),
-    ("patch", "beskar7machines.infrastructure.cluster.x-k8s.io"),
-    ("get", "pods."),
-    ("get", "configmaps."),
-    ("patch", "customresourcedefinitions.apiextensions.k8s.io"),
-];
-
-/// Asks the API server; `resource[/subresource].group`.
-async fn may(account: &Account, verb: &str, resource: &str, namespace: &str) -> bool {
-    let (resource, group) = resource.split_once('.').unwrap();
-    let (resource, subresource) = resource.split_once('/').map_or((resource, None), |(r, s)| (r, Some(s.to_owned())));
-    let review = SelfSubjectAccessReview {
-        spec: SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(ResourceAttributes {
-                verb: Some(verb.to_owned()),
-                group: Some(group.to_owned()),
-                resource: Some(resource.to_owned()),
-                subresource,
-                namespace: Some(namespace.to_owned()),
-                ..ResourceAttributes::default()
-            }),
-            ..SelfSubjectAccessReviewSpec::default()
-        },
-        ..SelfSubjectAccessReview::default()
-    };
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(account.client());
-    let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
-    answer.status.unwrap().allowed
 }
 
 fn path(path: impl AsRef<std::path::Path>) -> String {

@@ -67,3 +67,29 @@ pub(crate) fn statuses() -> [(&'static str, Value); 4] {
         ),
     ]
 }
+
+/// The same for machines.
+pub(crate) fn machine_statuses() -> [(&'static str, Value); 3] {
+    [
+        (
+            "v0.3",
+            json!({
+                "ready": true,
+                "phase": "Provisioned",
+                "failureReason": "InvalidProviderID",
+                "failureMessage": "no such host",
+                "addresses": [{"type": "InternalIP", "address": "10.0.0.6"}],
+                "conditions": [
+                    {"type": "InfrastructureReady", "status": "True", "lastTransitionTime": "2025-10-23T10:00:00Z"},
+                    {
+                        "type": "PhysicalHostAssociated", "status": "False", "severity": "Info",
+                        "reason": "WaitingForPhysicalHost", "message": "waiting",
+                        "lastTransitionTime": "2025-10-23T10:00:00Z",
+                    },
+                ],
+            }),
+        ),
+        ("v0.4", json!({"ready": false, "phase": "Inspecting"})),
+        ("successor", json!({"ready": true, "phase": "Provisioned", "initialization": {"provisioned": true}})),
+    ]
+}

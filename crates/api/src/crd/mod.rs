@@ -1,19 +1,29 @@
 //! CRDs, generated from the types.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceConversion, CustomResourceDefinition, JSONSchemaProps,
-    JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
-};
-use kube::CustomResourceExt as _;
+mod columns;
 
-use crate::beskar7::{self, PhysicalHost};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceConversion, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use kube::CustomResourceExt;
+
+use crate::beskar7::{
+    self, Beskar7Cluster, Beskar7ClusterTemplate, Beskar7Machine, Beskar7MachineTemplate, PhysicalHost,
+};
+use columns::Column;
 
 /// What stands above the generated YAML.
 const HEADER: &str = "# Generated from crates/api by `make manifests`. Do not edit.\n";
 
 /// The CRDs of all resources, in a stable order.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![physical_hosts()]
+    vec![
+        crd::<PhysicalHost>(columns::PHYSICAL_HOST),
+        crd::<Beskar7Machine>(columns::MACHINE),
+        crd::<Beskar7MachineTemplate>(columns::TEMPLATE),
+        crd::<Beskar7Cluster>(columns::CLUSTER),
+        crd::<Beskar7ClusterTemplate>(columns::TEMPLATE),
+    ]
 }
 
 /// The same as YAML documents, ready for `kubectl apply`.
@@ -36,59 +46,11 @@ fn yaml(crd: &CustomResourceDefinition) -> String {
     serde_saphyr::to_string(crd).expect("a CRD can be written as YAML")
 }
 
-/// What `kubectl get ph` shows: one line that tells whether a server needs somebody, and with `-o wide` what it is and
-/// what ails it. State, Ready and Age are upstream's. The sentence comes last, since it is long.
-const PHYSICAL_HOST_COLUMNS: &[Column] = &[
-    column("State", ".status.state", "Where the host is in its life"),
-    Column { type_: "boolean", ..column("Ready", ".status.ready", "Whether the host is enrolled and usable") },
-    column("Power", ".status.observedPowerState", "Power, as the BMC reports it"),
-    column("Health", ".status.health", "Health of the server and all its parts"),
-    column("Fault", ".status.fault.reason", "What is wrong, in a word"),
-    column("Consumer", ".spec.consumerRef.name", "Who holds the host"),
-    Column { type_: "date", ..column("Age", ".metadata.creationTimestamp", "When the object was created") },
-    wide("Address", ".spec.redfishConnection.address", "Address of the BMC"),
-    wide("Model", ".status.hardwareDetails.model", "Model of the server"),
-    wide("Serial", ".status.hardwareDetails.serialNumber", "Serial number of the server"),
-    wide("Hardware", ".status.hardwareDetails.summary", "Cores, memory and disks"),
-    wide("Message", ".status.errorMessage", "What is wrong, in a sentence"),
-];
-
-/// One column of `kubectl get`.
-struct Column {
-    name: &'static str,
-    type_: &'static str,
-    path: &'static str,
-    description: &'static str,
-    /// Shown only with `-o wide`.
-    wide: bool,
-}
-
-const fn column(name: &'static str, path: &'static str, description: &'static str) -> Column {
-    Column { name, type_: "string", path, description, wide: false }
-}
-
-const fn wide(name: &'static str, path: &'static str, description: &'static str) -> Column {
-    Column { wide: true, ..column(name, path, description) }
-}
-
-impl Column {
-    fn definition(&self) -> CustomResourceColumnDefinition {
-        CustomResourceColumnDefinition {
-            name: self.name.to_owned(),
-            type_: self.type_.to_owned(),
-            json_path: self.path.to_owned(),
-            description: Some(self.description.to_owned()),
-            priority: self.wide.then_some(1),
-            format: None,
-        }
-    }
-}
-
 /// One shape under two versions. With nothing to convert, the API server relabels objects by itself.
-fn physical_hosts() -> CustomResourceDefinition {
-    let mut crd = PhysicalHost::crd();
+fn crd<K: CustomResourceExt>(columns: &[Column]) -> CustomResourceDefinition {
+    let mut crd = K::crd();
     for version in &mut crd.spec.versions {
-        version.additional_printer_columns = Some(PHYSICAL_HOST_COLUMNS.iter().map(Column::definition).collect());
+        version.additional_printer_columns = Some(columns.iter().map(Column::definition).collect());
         if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             tidy(schema);
         }
@@ -99,6 +61,7 @@ fn physical_hosts() -> CustomResourceDefinition {
         version
     });
     crd.spec.versions.extend(old);
+    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
     crd.spec.conversion = Some(CustomResourceConversion { strategy: "None".to_owned(), webhook: None });
     crd
 }
