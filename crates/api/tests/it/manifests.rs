@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use api::beskar7::PhysicalHost;
+use api::beskar7::{
+    Beskar7ClusterSpec, Beskar7MachineSpec, Beskar7MachineTemplateSpec, PhysicalHost, PhysicalHostSpec,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{config, manifest, read};
@@ -44,11 +48,36 @@ fn what_we_ship_is_yaml_and_samples_name_secrets_that_they_bring() {
         for host in documents.iter().filter(|d| d["kind"] == "PhysicalHost") {
             let secret = &host["spec"]["redfishConnection"]["credentialsSecretRef"];
             assert!(secrets.contains(&secret), "{} has no Secret {secret}", file.display());
-            // Strict: a field that the type does not know would be lost silently.
-            let typed: PhysicalHost = serde_json::from_value(host.clone()).unwrap();
-            assert_eq!(serde_json::to_value(&typed.spec).unwrap(), host["spec"], "{}", file.display());
         }
+        documents.iter().for_each(is_kept);
     }
+}
+
+#[test]
+fn machines_and_clusters_of_all_generations_are_read() {
+    for file in
+        ["machines-first-generation.yaml", "machines-v0.3.yaml", "machines-v0.4.yaml", "machines-successor.yaml"]
+    {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&read(manifest(file))).unwrap();
+        documents.iter().for_each(is_kept);
+    }
+}
+
+/// Strict: a field that the type does not know would be lost silently.
+fn is_kept(object: &Value) {
+    fn spec<T: DeserializeOwned + Serialize>(spec: &Value) -> Value {
+        serde_json::to_value(serde_json::from_value::<T>(spec.clone()).unwrap()).unwrap()
+    }
+    let given = &object["spec"];
+    let kept = match object["kind"].as_str().unwrap() {
+        "PhysicalHost" => spec::<PhysicalHostSpec>(given),
+        "Beskar7Machine" => spec::<Beskar7MachineSpec>(given),
+        "Beskar7MachineTemplate" => spec::<Beskar7MachineTemplateSpec>(given),
+        "Beskar7Cluster" => spec::<Beskar7ClusterSpec>(given),
+        "Secret" => return,
+        other => panic!("nobody checks a {other}"),
+    };
+    assert_eq!(&kept, given, "{}", object["metadata"]["name"]);
 }
 
 #[test]

@@ -179,7 +179,13 @@ async fn samples_apply() {
     let samples = path(config().join("samples"));
     let applied = cluster.kubectl(&["apply", "--dry-run=server", "-n", &namespace, "-f", &samples]).await;
     assert_eq!(applied.stderr, "");
-    assert_eq!(applied.ok().lines().filter(|line| line.starts_with("physicalhost")).count(), 9);
+    let applied = applied.ok();
+    for (kind, count) in
+        [("physicalhost", 9), ("beskar7machine", 2), ("beskar7machinetemplate", 1), ("beskar7cluster", 1)]
+    {
+        let kind = format!("{kind}.");
+        assert_eq!(applied.lines().filter(|line| line.starts_with(&kind)).count(), count, "{kind}\n{applied}");
+    }
 }
 
 #[tokio::test]

@@ -17,22 +17,6 @@ use crate::world::{World, claim, condition, fault_of, state_of};
 const ANCHOR: &str = "beskar7.io/anchor";
 const OTHER_ISO: &str = "http://images.test/other.iso";
 
-/// What claims hosts under Cluster API. The role that we ship allows to get it.
-const MACHINES: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: beskar7machines.infrastructure.cluster.x-k8s.io}
-spec:
-  group: infrastructure.cluster.x-k8s.io
-  scope: Namespaced
-  names: {kind: Beskar7Machine, plural: beskar7machines, singular: beskar7machine}
-  versions:
-    - name: v1beta1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
-
 /// A stand-in for Cluster API's own.
 const CLUSTERS: &str = "
 apiVersion: apiextensions.k8s.io/v1
@@ -64,9 +48,8 @@ fn machine_ref(name: &str) -> Value {
 }
 
 async fn create_machine(world: &World, name: &str, claim_id: &str) {
-    world.cluster.apply_yaml(MACHINES).await;
     let yaml = format!(
-        "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Beskar7Machine\nmetadata: {{name: {name}, annotations: {{beskar7.io/claim-id: {claim_id}}}}}\n"
+        "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Beskar7Machine\nmetadata: {{name: {name}, annotations: {{beskar7.io/claim-id: {claim_id}}}}}\nspec: {{imageURL: {ISO}}}\n"
     );
     world.cluster.apply_yaml_in(&world.namespace, &yaml).await;
 }
@@ -310,8 +293,10 @@ async fn an_order_that_changes_after_it_was_carried_out_is_only_told_about_and_a
 async fn nothing_is_done_for_a_machine_whose_cluster_is_paused() {
     let (world, bmc) = machines_world("paused-cluster").await;
     apply_cluster(&world, true).await;
-    let labelled = "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Beskar7Machine\nmetadata: {name: m-0, annotations: {beskar7.io/claim-id: first}, labels: {cluster.x-k8s.io/cluster-name: c}}\n";
-    world.cluster.apply_yaml_in(&world.namespace, labelled).await;
+    let labelled = format!(
+        "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Beskar7Machine\nmetadata: {{name: m-0, annotations: {{beskar7.io/claim-id: first}}, labels: {{cluster.x-k8s.io/cluster-name: c}}}}\nspec: {{imageURL: {ISO}}}\n"
+    );
+    world.cluster.apply_yaml_in(&world.namespace, &labelled).await;
     world.patch_spec(HOST, json!({ "online": false })).await;
     let host = world.wait_until(HOST, "to say that it is paused", |host| condition(host, "Paused").0 == "True").await;
     assert!(sentence(&host, "Paused").contains("Cluster") && sentence(&host, "Paused").contains("/c is paused"));
