@@ -70,12 +70,11 @@ impl Beskar7MachineSpec {
     pub fn mode(&self) -> Mode {
         match self.provisioning_mode {
             Some(ProvisioningMode::RemoteConfig) => Mode::RemoteConfig,
-            Some(ProvisioningMode::PreBakedIso) => Mode::PreBakedIso,
             Some(ProvisioningMode::Pxe) => Mode::Pxe,
             Some(ProvisioningMode::IPxe) => Mode::IPxe,
             None if self.image_url.is_none() => Mode::DiskImage,
             None if self.given_config_url().is_some() => Mode::RemoteConfig,
-            None => Mode::PreBakedIso,
+            Some(ProvisioningMode::PreBakedIso) | None => Mode::PreBakedIso,
         }
     }
 
