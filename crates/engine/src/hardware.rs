@@ -173,3 +173,47 @@ impl Hardware {
         self.drives.iter().filter_map(|d| d.capacity_bytes).sum()
     }
 }
+
+/// Whether two SMBIOS UUIDs are of one server. Firmware and operating systems disagree about the byte order of the first
+/// three groups, so both count.
+pub fn is_same_uuid(left: &str, right: &str) -> bool {
+    let (left, right) = (left.to_ascii_lowercase(), right.to_ascii_lowercase());
+    !left.is_empty() && (left == right || swapped(&left).is_some_and(|swapped| swapped == right))
+}
+
+/// A UUID with the first three groups in the other byte order.
+fn swapped(uuid: &str) -> Option<String> {
+    let groups: Vec<&str> = uuid.split('-').collect();
+    let [low, mid, high, rest @ ..] = groups.as_slice() else { return None };
+    let turned = |group: &str| -> Option<String> {
+        let bytes: Option<Vec<&str>> = (0..group.len()).step_by(2).map(|at| group.get(at..at + 2)).collect();
+        Some(bytes?.into_iter().rev().collect())
+    };
+    let first = [turned(low)?, turned(mid)?, turned(high)?].join("-");
+    Some([&[first.as_str()], rest].concat().join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_uuid;
+
+    #[test]
+    fn a_uuid_is_known_in_either_byte_order() {
+        let uuid = "4c4c4544-0042-3510-8053-b2c04f4c5232";
+        let table = [
+            (uuid, true),
+            ("4C4C4544-0042-3510-8053-B2C04F4C5232", true),
+            ("44454c4c-4200-1035-8053-b2c04f4c5232", true),
+            ("44454c4c-0042-3510-8053-b2c04f4c5232", false),
+            ("4c4c4544-0042-3510-8053-b2c04f4c5233", false),
+            ("", false),
+            ("4c4c4544", false),
+            ("4c4-0042-3510", false),
+        ];
+        for (other, same) in table {
+            assert_eq!(is_same_uuid(uuid, other), same, "{other}");
+            assert_eq!(is_same_uuid(other, uuid), same, "{other}");
+        }
+        assert!(!is_same_uuid("", ""), "nothing is the same as nothing");
+    }
+}

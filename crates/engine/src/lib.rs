@@ -5,6 +5,7 @@
 //! answers with what to do now, what to remember, when to look again and why we wait ([`host::Step`]).
 
 pub mod claim;
+pub mod cluster;
 pub mod failure;
 pub mod hardware;
 pub mod host;

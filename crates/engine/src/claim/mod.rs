@@ -85,8 +85,8 @@ pub enum Owner {
     Awaited,
     /// Cluster API had it, and its Machine or Cluster is gone for certain.
     Gone,
-    /// That cannot be told now, for this reason.
-    Unclear(String),
+    /// Nothing may be done now, for this reason: it is paused, or whether it is cannot be told.
+    Held(String),
     /// For this machine of a cluster.
     Machine(Machine),
 }
@@ -94,8 +94,6 @@ pub enum Owner {
 /// The machine of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Why nothing may be done now, if so.
-    pub paused: Option<String>,
     /// Whether the cluster's own infrastructure is there.
     pub cluster_ready: bool,
     /// Its bootstrap data.

@@ -101,10 +101,7 @@ pub fn step(goal: &Goal, memory: &Memory, sight: &Sight) -> Step {
         return Standing::Moving.rests();
     }
     let machine = match &sight.owner {
-        // Whatever is not certain might be a pause, or a move.
-        Owner::Unclear(why) | Owner::Machine(Machine { paused: Some(why), .. }) => {
-            return Standing::Paused(why.clone()).rests();
-        }
+        Owner::Held(why) => return Standing::Paused(why.clone()).rests(),
         Owner::Machine(machine) => Some(machine),
         Owner::Nobody | Owner::Awaited | Owner::Gone => None,
     };

@@ -19,7 +19,7 @@ fn named() -> Memory {
 }
 
 fn machine() -> Machine {
-    Machine { paused: None, cluster_ready: true, bootstrap: Bootstrap::Ready }
+    Machine { cluster_ready: true, bootstrap: Bootstrap::Ready }
 }
 
 fn sight() -> Sight {
@@ -183,14 +183,13 @@ fn a_machine_goes_when_its_host_is_free_again() {
 
 fn any_sight() -> impl Strategy<Value = Sight> {
     let bootstrap = prop_oneof![Just(Bootstrap::None), Just(Bootstrap::Awaited), Just(Bootstrap::Ready)];
-    let machine = (any::<bool>(), any::<bool>(), bootstrap).prop_map(|(paused, cluster_ready, bootstrap)| {
-        Owner::Machine(Machine { paused: paused.then(|| "paused".to_owned()), cluster_ready, bootstrap })
-    });
+    let machine = (any::<bool>(), bootstrap)
+        .prop_map(|(cluster_ready, bootstrap)| Owner::Machine(Machine { cluster_ready, bootstrap }));
     let owner = prop_oneof![
         Just(Owner::Nobody),
         Just(Owner::Awaited),
         Just(Owner::Gone),
-        Just(Owner::Unclear("?".to_owned())),
+        Just(Owner::Held("?".to_owned())),
         machine,
     ];
     let phase = prop_oneof![
@@ -252,8 +251,7 @@ proptest! {
             provider: (has_id && has_provider).then(|| "b7://lab/a".to_owned()),
         };
         let Step { acts, .. } = step(&goal, &memory, &sight);
-        let held = matches!(&sight.owner, Owner::Unclear(_) | Owner::Machine(Machine { paused: Some(_), .. }));
-        if held || goal.road == Road::Leave(Leave::Move) {
+        if matches!(sight.owner, Owner::Held(_)) || goal.road == Road::Leave(Leave::Move) {
             prop_assert!(acts.is_empty(), "paused or moved: {:?}", acts);
         }
         for act in &acts {

@@ -41,6 +41,20 @@ pub enum Test {
     Absent,
 }
 
+/// A failure domain, and the labels that tell which one a host is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domain {
+    /// Keys of labels. The first that a host has names its domain.
+    pub keys: Vec<String>,
+    /// The domain that is wanted.
+    pub name: String,
+}
+
+/// The failure domain that a host with these labels is in.
+pub fn domain<'a>(labels: &'a BTreeMap<String, String>, keys: &[String]) -> Option<&'a str> {
+    keys.iter().find_map(|key| labels.get(key).filter(|name| !name.is_empty())).map(String::as_str)
+}
+
 /// Something that keeps a host from a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bar {
@@ -74,8 +88,11 @@ impl Request {
             Availability::Unavailable(state) => bars.push(Bar::Unavailable(state.clone())),
         }
         bars.extend(self.selector.0.iter().filter(|term| !term.holds(&host.labels)).cloned().map(Bar::Label));
-        if self.failure_domain.is_some() && self.failure_domain != host.failure_domain {
-            bars.push(Bar::Domain(host.failure_domain.clone()));
+        if let Some(Domain { keys, name }) = &self.failure_domain {
+            let found = domain(&host.labels, keys);
+            if found != Some(name) {
+                bars.push(Bar::Domain(found.map(str::to_owned)));
+            }
         }
         bars.extend(self.requirements.bars(host.capacity.as_ref()));
         bars

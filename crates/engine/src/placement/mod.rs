@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 
 pub use explain::Refusal;
-pub use fit::{Bar, Requirements, Selector, Term, Test};
+pub use fit::{Bar, Domain, Requirements, Selector, Term, Test, domain};
 
 /// A claim that waits for a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Request {
     /// Only hosts with such labels.
     pub selector: Selector,
     /// Only hosts in this failure domain.
-    pub failure_domain: Option<String>,
+    pub failure_domain: Option<Domain>,
     /// What the host must have.
     pub requirements: Requirements,
     /// Claims of one group are spread over racks.
@@ -45,8 +45,6 @@ pub struct Candidate {
     pub labels: BTreeMap<String, String>,
     /// Whether it can be had.
     pub availability: Availability,
-    /// The failure domain that it is in.
-    pub failure_domain: Option<String>,
     /// The rack that it is in.
     pub rack: Option<String>,
     /// What is known of its hardware; `None` before it was inspected.

@@ -27,11 +27,20 @@ fn host(name: &str) -> Candidate {
         name: name.to_owned(),
         labels: BTreeMap::new(),
         availability: Availability::Free,
-        failure_domain: None,
         rack: None,
         capacity: Some(Capacity { cores: 16, memory_bytes: 32 << 30, disk_bytes: vec![480_000_000_000; 2] }),
         released: None,
     }
+}
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+fn in_zone(zone: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([(ZONE.to_owned(), zone.to_owned())])
+}
+
+fn zone(name: &str) -> Domain {
+    Domain { keys: vec!["site".to_owned(), ZONE.to_owned()], name: name.to_owned() }
 }
 
 fn placed(request: Request, hosts: &[Candidate]) -> String {
@@ -107,6 +116,18 @@ fn labels_must_hold() {
 }
 
 #[test]
+fn the_first_label_that_a_host_has_names_its_failure_domain() {
+    let keys = zone("").keys;
+    let mut labels = in_zone("a");
+    assert_eq!(domain(&labels, &keys), Some("a"));
+    labels.insert("site".to_owned(), "north".to_owned());
+    assert_eq!(domain(&labels, &keys), Some("north"));
+    labels.insert("site".to_owned(), String::new());
+    assert_eq!(domain(&labels, &keys), Some("a"), "an empty value names nothing");
+    assert_eq!(domain(&BTreeMap::new(), &keys), None);
+}
+
+#[test]
 fn requirements_are_met_by_one_disk_and_in_decimal_gigabytes() {
     let asks = |requirements| Request { requirements, ..request("m") };
     let hosts = [host("a")];
@@ -139,14 +160,14 @@ fn a_refusal_counts_the_hardest_bars_and_names_the_nearest() {
     let held = || Availability::Held { holder: "Beskar7Machine lab/other".to_owned(), group: None };
     let unavailable = |state: &str| Availability::Unavailable(state.to_owned());
     let hosts = [
-        Candidate { availability: held(), failure_domain: Some("a".to_owned()), ..host("h-1") },
-        Candidate { availability: held(), failure_domain: Some("b".to_owned()), ..host("h-2") },
-        Candidate { failure_domain: Some("b".to_owned()), ..host("h-3") },
-        Candidate { availability: unavailable("Maintenance"), failure_domain: Some("a".to_owned()), ..host("h-4") },
+        Candidate { availability: held(), labels: in_zone("a"), ..host("h-1") },
+        Candidate { availability: held(), labels: in_zone("b"), ..host("h-2") },
+        Candidate { labels: in_zone("b"), ..host("h-3") },
+        Candidate { availability: unavailable("Maintenance"), labels: in_zone("a"), ..host("h-4") },
         host("h-5"),
         Candidate { namespace: "elsewhere".to_owned(), ..host("h-6") },
     ];
-    let request = Request { failure_domain: Some("a".to_owned()), ..request("m") };
+    let request = Request { failure_domain: Some(zone("a")), ..request("m") };
     assert_eq!(
         refused(request.clone(), &hosts),
         "None of the 5 PhysicalHosts in namespace lab fits: 1 is claimed, 1 is not available, 3 are in another failure \
@@ -182,9 +203,8 @@ fn any_host() -> impl Strategy<Value = Candidate> {
         |(namespace, name, availability, domain, rack, cores, released)| Candidate {
             namespace: format!("n{namespace}"),
             name: format!("h{name}"),
-            labels: BTreeMap::new(),
+            labels: if domain > 0 { in_zone(&format!("d{domain}")) } else { BTreeMap::new() },
             availability,
-            failure_domain: (domain > 0).then(|| format!("d{domain}")),
             rack: (rack > 0).then(|| format!("r{rack}")),
             capacity: (cores > 0).then(|| Capacity { cores, ..Capacity::default() }),
             released: released.map(at),
@@ -198,7 +218,7 @@ fn any_request() -> impl Strategy<Value = Request> {
             claimant: format!("m{name}"),
             since: at(since),
             namespace: format!("n{namespace}"),
-            failure_domain: (domain > 0).then(|| format!("d{domain}")),
+            failure_domain: (domain > 0).then(|| zone(&format!("d{domain}"))),
             requirements: Requirements { cores, ..Requirements::default() },
             group: format!("g{group}"),
             ..request("")
