@@ -34,8 +34,8 @@ pub async fn whereabouts(client: &Client, claim: &Claim, host_namespace: &str) -
 }
 
 /// Why nothing may be done for a claim now: its machine or the cluster of its machine is paused, or that cannot be told.
-/// Only Cluster API's own are asked; a claim by anybody else has no cluster.
-pub async fn pause(client: &Client, claim: &Claim, host_namespace: &str) -> Option<String> {
+/// Only Cluster API's own are asked; a claim by anybody else has no cluster, and without Cluster API nobody has.
+pub async fn pause(client: &Client, claim: &Claim, host_namespace: &str, cluster_api: bool) -> Option<String> {
     let consumer = &claim.consumer;
     if !group_of(consumer).ends_with(CLUSTER_API) {
         return None;
@@ -47,6 +47,9 @@ pub async fn pause(client: &Client, claim: &Claim, host_namespace: &str) -> Opti
     };
     if machine.annotations().contains_key(PAUSED_ANNOTATION) {
         return Some(format!("{consumer} is paused by its {PAUSED_ANNOTATION} annotation."));
+    }
+    if !cluster_api {
+        return None;
     }
     let namespace = machine.namespace().unwrap_or_default();
     let name = machine.labels().get(CLUSTER_NAME_LABEL)?;

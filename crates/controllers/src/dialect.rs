@@ -12,6 +12,8 @@ use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::roster::Offer;
+
 /// Annotation with the anchor: the same on the hosts of every dialect, so that none can lose it in translation.
 pub const ANCHOR_ANNOTATION: &str = "beskar7.io/anchor";
 
@@ -45,6 +47,9 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// What tells the server from every other one ([`server_identity`]), once it was inspected.
     fn server_identity(host: &Self::Host) -> Option<String>;
+
+    /// What it has to offer to those who claim hosts, and to whom it belongs.
+    fn offer(host: &Self::Host) -> Offer;
 
     /// The new status, or `None` when it says the same as the present one.
     fn status(view: &View<'_, Self::Host>) -> Option<serde_json::Value>;

@@ -3,8 +3,7 @@
 //! One status writer, fenced: every write bears the resourceVersion that it was decided on, and acts are handed over
 //! only after the writes that explain them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bmc::Endpoint;
@@ -28,6 +27,7 @@ use crate::consumer;
 use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, anchor, server_identity};
 use crate::hands::{Hands, Job, Line};
 use crate::index::Index;
+use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::vault::{self, Vault};
 
@@ -87,8 +87,9 @@ pub struct HostLoop<D: HostDialect> {
     pub(crate) metrics: Metrics,
     pub(crate) reporter: Reporter,
     pub(crate) tasks: TaskTracker,
-    /// Objects as we last wrote them, until the watch has caught up.
-    pub(crate) written: Mutex<HashMap<HostKey, Arc<D::Host>>>,
+    pub(crate) latest: Latest<D::Host>,
+    /// Whether machines have clusters here that may be paused.
+    pub(crate) cluster_api: bool,
 }
 
 /// A host as one reconcile sees it.
@@ -118,7 +119,7 @@ impl<D: HostDialect> HostLoop<D> {
 
     /// Decides, and tells when to look again if nothing changes before.
     pub(crate) async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, Error> {
-        let host = self.newest(host);
+        let host = self.latest.newest(host);
         let host = host.as_ref();
         let key = HostKey::of(host);
         let ours = host.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
@@ -204,7 +205,7 @@ impl<D: HostDialect> HostLoop<D> {
     /// A host whose cluster is paused is looked at, but nothing is done to it.
     async fn check_pause(&self, key: &HostKey, step: &Step) -> Result<(), Paused> {
         let Some(claim) = &step.record.anchor.claim else { return Ok(()) };
-        match consumer::pause(&self.client, claim, &key.namespace).await {
+        match consumer::pause(&self.client, claim, &key.namespace, self.cluster_api).await {
             Some(why) => Err(Paused(why)),
             None => Ok(()),
         }
@@ -355,9 +356,8 @@ impl<D: HostDialect> HostLoop<D> {
     fn remember(&self, key: &HostKey, what: &'static str, written: kube::Result<D::Host>) -> Result<D::Host, Error> {
         self.metrics.api_write(D::NAME, what, written.is_ok());
         match written {
-            Ok(mut host) => {
-                host.meta_mut().managed_fields = None;
-                self.written().insert(key.clone(), Arc::new(host.clone()));
+            Ok(host) => {
+                self.latest.put(&host);
                 Ok(host)
             }
             Err(kube::Error::Api(status)) if status.code == 409 => Err(Error::Conflict(key.clone())),
@@ -372,23 +372,11 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
-    fn newest(&self, seen: Arc<D::Host>) -> Arc<D::Host> {
-        let key = HostKey::of(seen.as_ref());
-        let mut written = self.written();
-        let Some(ours) = written.get(&key) else { return seen };
-        if version(ours.as_ref()) > version(seen.as_ref()) {
-            return ours.clone();
-        }
-        written.remove(&key);
-        seen
-    }
-
     /// Lets go of everything that is kept about a host in memory.
     pub(crate) fn forget(&self, key: &HostKey) {
         self.hands.forget(key);
         self.brake.forget(&key.to_string());
-        self.written().remove(key);
+        self.latest.forget(key);
     }
 
     fn observe_transition(&self, case: &Case<'_, D>, step: &Step) {
@@ -443,10 +431,6 @@ impl<D: HostDialect> HostLoop<D> {
     fn api(&self, key: &HostKey) -> Api<D::Host> {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
-
-    fn written(&self) -> MutexGuard<'_, HashMap<HostKey, Arc<D::Host>>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 fn is_paused(host: &impl ResourceExt) -> bool {
@@ -472,11 +456,6 @@ fn identity(bmc: &BmcSight, inputs: &str) -> Option<String> {
 
 fn wants_bmc(step: &Step) -> bool {
     !step.finished && step.look.is_some()
-}
-
-/// Numbers in practice. Where they are not, the watch is believed and a conflict sorts it out.
-fn version(host: &impl ResourceExt) -> u64 {
-    host.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 fn spread(key: &HostKey) -> u8 {

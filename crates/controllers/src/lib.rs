@@ -1,21 +1,30 @@
 //! Turns resources into engine goals, and engine steps into status, events and acts.
 //!
 //! A *dialect* ([`dialect::HostDialect`], one folder each) translates its resource. The generic loop ([`host`]) steps
-//! the engine and stores what follows; the [`hands`] perform it. [`operator`] wires all of it under one lease.
+//! the engine and stores what follows; the [`hands`] perform it. Who needs a host claims one (`claims`), and one task
+//! places all that wait. [`operator`] wires all of it under one lease.
 
 pub mod beskar7;
 pub mod brake;
+mod claims;
 pub mod clock;
+mod cluster_api;
+mod clusters;
 pub mod consumer;
 pub mod dialect;
 pub mod hands;
 pub mod host;
 pub mod index;
+mod latest;
 pub mod leader;
 pub mod metrics;
+mod nodes;
 pub mod operator;
+mod placer;
 pub mod probes;
+pub mod roster;
 pub mod vault;
+mod watches;
 
 #[cfg(test)]
 mod simulation;

@@ -4,34 +4,40 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::beskar7::Beskar7Cluster;
 use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::controller::{self, Controller};
 use kube::runtime::events::Reporter;
 use kube::runtime::reflector::{self, ObjectRef, Store};
-use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource as _, ResourceExt as _};
+use kube::{Api, Client, Resource, ResourceExt as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::beskar7::PhysicalHosts;
+use crate::beskar7::{Beskar7Machines, PhysicalHosts};
 use crate::brake::{Brake, BrakeConfig};
+use crate::claims::{ClaimDialect, ClaimLoop};
 use crate::clock::Clock;
+use crate::cluster_api::Dependent;
+use crate::clusters::ClusterLoop;
 use crate::dialect::{HostDialect, HostKey};
 use crate::hands::{Dial, Hands};
 use crate::host::HostLoop;
 use crate::index::Index;
+use crate::latest::Latest;
 use crate::leader::{Elector, LeaderError, Outcome, Timing};
 use crate::metrics::Metrics;
 use crate::probes::{self, ProbeError, Readiness};
+use crate::roster::{ClaimantName, Roster};
 use crate::vault::Vault;
+use crate::watches::{drop_ballast, pauses, readable, tokio_stream, uninterrupted};
 
 /// How many hosts are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
 const RECONCILES_AT_ONCE: u16 = 12;
@@ -53,6 +59,9 @@ pub struct Config {
     pub brake: BrakeConfig,
     /// How many BMCs are spoken to at once.
     pub bmcs_at_once: usize,
+    /// Whether machines belong to Cluster API. Said by whoever starts us and never guessed: a discovery that fails must
+    /// not make paused machines act.
+    pub cluster_api: bool,
 }
 
 /// The election that an operator takes part in.
@@ -105,7 +114,7 @@ impl Operator {
             servers.spawn(probes::serve_probes(address, readiness.clone(), shutdown.clone()).await?);
         }
         let Some(election) = self.config.election.clone() else {
-            self.work(shutdown.clone(), &readiness).await;
+            Box::pin(self.work(shutdown.clone(), &readiness)).await;
             return Ok(());
         };
         let Election { namespace, lease, identity, timing } = election;
@@ -124,9 +133,12 @@ impl Operator {
 
     /// The work of a leader.
     async fn work(&self, term: CancellationToken, readiness: &Readiness) {
-        let secrets = self.api_of_secrets();
+        let secrets = self.api::<PartialObjectMeta<Secret>>();
         let (wake, woken) = mpsc::unbounded_channel();
+        let (wake_machine, woken_machines) = mpsc::unbounded_channel();
+        let (wake_cluster, woken_clusters) = mpsc::unbounded_channel();
         let index = Arc::new(Index::default());
+        let roster = Arc::new(Roster::default());
         let (known_secrets, writer) = reflector::store();
         let mut helpers = JoinSet::new();
         let vault = Vault::new(self.client.clone(), known_secrets.clone());
@@ -137,7 +149,7 @@ impl Operator {
             self.metrics.clone(),
             self.clock.clone(),
             self.config.bmcs_at_once,
-            wake,
+            wake.clone(),
             &term,
         );
         let brake = Arc::new(Brake::new(self.config.brake.clone()));
@@ -153,13 +165,54 @@ impl Operator {
             metrics: self.metrics.clone(),
             reporter,
             tasks: TaskTracker::new(),
-            written: std::sync::Mutex::default(),
+            latest: Latest::default(),
+            cluster_api: self.config.cluster_api,
+        });
+        let machines = Arc::new(ClaimLoop::<Beskar7Machines> {
+            client: self.client.clone(),
+            roster: roster.clone(),
+            placer: Arc::default(),
+            nodes: Arc::default(),
+            cluster_api: self.config.cluster_api.then(Arc::default),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+            latest: Latest::default(),
+        });
+        let clusters = Arc::new(ClusterLoop {
+            client: self.client.clone(),
+            roster: roster.clone(),
+            cluster_api: machines.cluster_api.clone(),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+            latest: Latest::default(),
         });
         let synced = wait_for_store(&known_secrets);
         if term.run_until_cancelled(synced).await.is_some() {
             info!("watching PhysicalHosts");
             readiness.set(true);
-            term.run_until_cancelled(self.drive(hosts.clone(), woken)).await;
+            let follow_cluster_api = async {
+                if let Some(cluster_api) = &machines.cluster_api {
+                    let wake = |dependent| {
+                        // Nobody listens any more only when the loops have stopped.
+                        match dependent {
+                            Dependent::Machine(name) => wake_machine.send(name).ok(),
+                            Dependent::Cluster(name) => wake_cluster.send(name).ok(),
+                        };
+                    };
+                    cluster_api.follow(&self.client, self.config.namespace.as_deref(), &wake).await;
+                }
+            };
+            let work = async {
+                futures::join!(
+                    self.drive(hosts.clone(), roster.clone(), woken, wake_machine.clone()),
+                    self.drive_claims(machines.clone(), woken_machines),
+                    self.drive_clusters(clusters.clone(), woken_clusters),
+                    machines.placer.run::<PhysicalHosts>(&self.client, &roster, &wake, &wake_machine),
+                    machines.nodes.run(&self.client),
+                    follow_cluster_api,
+                )
+            };
+            term.run_until_cancelled(Box::pin(work)).await;
         }
         hands.stop().await;
         hosts.tasks.close();
@@ -167,14 +220,26 @@ impl Operator {
         tokio::time::timeout(Duration::from_secs(1), hosts.tasks.wait()).await.ok();
     }
 
-    async fn drive<D: HostDialect>(&self, hosts: Arc<HostLoop<D>>, woken: mpsc::UnboundedReceiver<HostKey>) {
+    async fn drive<D: HostDialect>(
+        &self,
+        hosts: Arc<HostLoop<D>>,
+        roster: Arc<Roster>,
+        woken: mpsc::UnboundedReceiver<HostKey>,
+        wake_claimants: mpsc::UnboundedSender<ClaimantName>,
+    ) {
         let (store, writer) = reflector::store();
         let (index, bystander) = (hosts.index.clone(), hosts.clone());
-        let stream = watcher(self.api::<D>(), self.watch_config())
+        let stream = watcher(self.api::<DeserializeGuard<D::Host>>(), self.watch_config())
             .backoff(pauses())
             .try_filter_map(|event| std::future::ready(Ok(readable(event))))
             .modify(|host| drop_ballast(host.meta_mut()))
-            .inspect_ok(move |event| follow::<D>(&index, &bystander, event))
+            .inspect_ok(move |event| {
+                follow::<D>(&index, &bystander, event);
+                for claimant in note::<D>(&roster, event) {
+                    // Nobody listens any more only when the loop has stopped.
+                    wake_claimants.send(claimant).ok();
+                }
+            })
             .reflect(writer)
             .applied_objects()
             // Handed on, an interruption would hold up everything that wakes a host, not only the watch.
@@ -189,6 +254,51 @@ impl Operator {
             .await;
     }
 
+    async fn drive_claims<D: ClaimDialect>(
+        &self,
+        claims: Arc<ClaimLoop<D>>,
+        woken: mpsc::UnboundedReceiver<ClaimantName>,
+    ) {
+        let (store, writer) = reflector::store();
+        let bystander = claims.clone();
+        let stream = watcher(self.api::<DeserializeGuard<D::Claim>>(), self.watch_config())
+            .backoff(pauses())
+            .try_filter_map(|event| std::future::ready(Ok(readable(event))))
+            .modify(|claim| drop_ballast(claim.meta_mut()))
+            .inspect_ok(move |event| {
+                if let Event::Delete(claim) = event {
+                    bystander.forget(&HostKey::of(claim));
+                }
+            })
+            .reflect(writer)
+            .applied_objects()
+            .filter_map(|event| std::future::ready(uninterrupted(event, D::NAME).map(Ok)));
+        let woken = tokio_stream(woken).map(|(namespace, name)| ObjectRef::new(&name).within(&namespace));
+        Controller::for_stream(stream, store)
+            .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
+            .reconcile_on(woken)
+            .run(|claim, claims: Arc<ClaimLoop<D>>| claims.reconcile(claim), ClaimLoop::<D>::after_error, claims)
+            .for_each(|_| std::future::ready(()))
+            .await;
+    }
+
+    async fn drive_clusters(&self, clusters: Arc<ClusterLoop>, woken: mpsc::UnboundedReceiver<ClaimantName>) {
+        let (store, writer) = reflector::store();
+        let stream = watcher(self.api::<DeserializeGuard<Beskar7Cluster>>(), self.watch_config())
+            .backoff(pauses())
+            .try_filter_map(|event| std::future::ready(Ok(readable(event))))
+            .modify(|cluster| drop_ballast(cluster.meta_mut()))
+            .reflect(writer)
+            .applied_objects()
+            .filter_map(|event| std::future::ready(uninterrupted(event, "Beskar7Clusters").map(Ok)));
+        let woken = tokio_stream(woken).map(|(namespace, name)| ObjectRef::new(&name).within(&namespace));
+        Controller::for_stream(stream, store)
+            .reconcile_on(woken)
+            .run(|cluster, clusters: Arc<ClusterLoop>| clusters.reconcile(cluster), ClusterLoop::after_error, clusters)
+            .for_each(|_| std::future::ready(()))
+            .await;
+    }
+
     fn watch_config(&self) -> watcher::Config {
         let config = watcher::Config::default();
         match &self.config.watch_filter {
@@ -197,41 +307,12 @@ impl Operator {
         }
     }
 
-    fn api<D: HostDialect>(&self) -> Api<DeserializeGuard<D::Host>> {
+    fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
         match &self.config.namespace {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
             None => Api::all(self.client.clone()),
         }
     }
-
-    fn api_of_secrets(&self) -> Api<PartialObjectMeta<Secret>> {
-        match &self.config.namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        }
-    }
-}
-
-/// What is of no use to us is not kept in memory, a thousand times.
-fn drop_ballast(metadata: &mut ObjectMeta) {
-    metadata.managed_fields = None;
-    if let Some(annotations) = &mut metadata.annotations {
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    }
-}
-
-/// One object that cannot be read must not hide all others.
-fn readable<H: std::fmt::Debug>(event: Event<DeserializeGuard<H>>) -> Option<Event<H>> {
-    let read = |object: DeserializeGuard<H>| {
-        object.0.inspect_err(|object| warn!(name = object.metadata.name, error = %object.error, "object cannot be read and is left alone")).ok()
-    };
-    Some(match event {
-        Event::Init => Event::Init,
-        Event::InitDone => Event::InitDone,
-        Event::InitApply(object) => Event::InitApply(read(object)?),
-        Event::Apply(object) => Event::Apply(read(object)?),
-        Event::Delete(object) => Event::Delete(read(object)?),
-    })
 }
 
 /// Keeps the index true, and lets go of what is gone.
@@ -245,6 +326,19 @@ fn follow<D: HostDialect>(index: &Index, hosts: &HostLoop<D>, event: &Event<D::H
             index.remove(&key);
             hosts.forget(&key);
         }
+    }
+}
+
+/// Keeps the roster true. Answers whose claim it concerns.
+fn note<D: HostDialect>(roster: &Roster, event: &Event<D::Host>) -> Vec<ClaimantName> {
+    match event {
+        Event::Init => {
+            roster.begin_list();
+            Vec::new()
+        }
+        Event::InitApply(host) | Event::Apply(host) => roster.put::<D>(host),
+        Event::InitDone => roster.end_list(),
+        Event::Delete(host) => roster.remove(&HostKey::of(host)),
     }
 }
 
@@ -280,38 +374,6 @@ async fn watch_secrets(
     }
 }
 
-/// What a watch shows. That it was interrupted is only worth a line in the log: it is taken up again.
-fn uninterrupted<T>(event: Result<T, watcher::Error>, of: &str) -> Option<T> {
-    event.inspect_err(|error| warn!(%error, of, "the watch was interrupted; it is taken up again")).ok()
-}
-
-/// Pauses before an interrupted watch is taken up again. We are one client with two watches: nobody is helped when we stay
-/// deaf for a minute after the API server came back, as kube's own default does.
-fn pauses() -> ResetTimerBackoff<Pauses> {
-    ResetTimerBackoff::new(Pauses(SHORTEST_PAUSE), 4 * LONGEST_PAUSE)
-}
-
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-
-struct Pauses(Duration);
-
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let pause = self.0.mul_f64(0.5 + 0.5 * fastrand::f64());
-        self.0 = (self.0 * 2).min(LONGEST_PAUSE);
-        Some(pause)
-    }
-}
-
-impl Backoff for Pauses {
-    fn reset(&mut self) {
-        self.0 = SHORTEST_PAUSE;
-    }
-}
-
 async fn wait_for_store(store: &Store<PartialObjectMeta<Secret>>) {
     // Fails only when the writer is gone, and then the loop ends by itself.
     store.wait_until_ready().await.ok();
@@ -331,10 +393,4 @@ fn host_counter<D: HostDialect>(
             })
             .collect()
     }
-}
-
-fn tokio_stream<T: Send + 'static>(
-    mut receiver: mpsc::UnboundedReceiver<T>,
-) -> impl futures::Stream<Item = T> + Send + 'static {
-    futures::stream::poll_fn(move |context| receiver.poll_recv(context))
 }

@@ -101,6 +101,10 @@ pub struct PhysicalHostSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_mode: Option<BootMode>,
 
+    /// Which firmware boots bootIsoSource, where that differs from bootMode: UEFI or Legacy. Part of the order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_iso_mode: Option<BootMode>,
+
     /// Whether the server is to be powered on. Left out, the power of an unclaimed host is never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub online: Option<bool>,

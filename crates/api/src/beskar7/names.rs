@@ -34,3 +34,9 @@ pub const INSPECT: &str = "beskar7.io/inspect";
 pub const RELEASE: &str = "beskar7.io/release";
 /// Annotation for users: `true` has a host that was adopted as it runs provisioned after all.
 pub const PROVISION: &str = "beskar7.io/provision";
+/// Annotation that the operator writes on a host: which machines its machine is spread among.
+pub const CLAIM_GROUP: &str = "beskar7.io/claim-group";
+/// Label for users, on a host: the rack that it is in. Machines of one cluster and role are spread over racks.
+pub const RACK_LABEL: &str = "topology.beskar7.io/rack";
+/// Label for users, on a host: the failure domain that it is in.
+pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";

@@ -5,31 +5,9 @@ use api::beskar7::{PhysicalHost, PhysicalHostStatus};
 use api::capi::Condition;
 use engine::failure::{Class, Failure};
 use engine::host::{NoteKind, Phase};
-use jiff::Timestamp;
 
-use super::status::{known, time};
+use super::findings::{Finding, holds, known, not, put, unknown};
 use crate::dialect::View;
-
-/// A condition without its time.
-pub(super) struct Finding {
-    type_: &'static str,
-    status: &'static str,
-    severity: &'static str,
-    reason: String,
-    message: String,
-}
-
-pub(super) fn holds(type_: &'static str, reason: &str, message: &str) -> Finding {
-    Finding { type_, status: Condition::TRUE, severity: "", reason: reason.into(), message: message.into() }
-}
-
-fn not(type_: &'static str, severity: &'static str, reason: &str, message: &str) -> Finding {
-    Finding { type_, status: Condition::FALSE, severity, reason: reason.into(), message: message.into() }
-}
-
-fn unknown(type_: &'static str, reason: &str, message: &str) -> Finding {
-    Finding { type_, status: Condition::UNKNOWN, severity: "", reason: reason.into(), message: message.into() }
-}
 
 fn failed(type_: &'static str, failure: &Failure) -> Finding {
     let severity = match failure.kind.class() {
@@ -37,24 +15,6 @@ fn failed(type_: &'static str, failure: &Failure) -> Finding {
         _ => Condition::ERROR,
     };
     not(type_, severity, failure.kind.reason(), &failure.message)
-}
-
-/// Puts a condition into a list; its time changes only with its status.
-pub(super) fn put(conditions: &mut Vec<Condition>, finding: Finding, now: Timestamp) {
-    let before = known(conditions, finding.type_).filter(|condition| condition.status == finding.status);
-    let condition = Condition {
-        type_: finding.type_.to_owned(),
-        status: finding.status.to_owned(),
-        severity: finding.severity.to_owned(),
-        reason: finding.reason,
-        // The API server takes this much and no more.
-        message: finding.message.chars().take(10_000).collect(),
-        last_transition_time: before.map_or_else(|| time(now), |before| before.last_transition_time.clone()),
-    };
-    match conditions.iter_mut().find(|known| known.type_ == condition.type_) {
-        Some(known) => *known = condition,
-        None => conditions.push(condition),
-    }
 }
 
 /// All conditions, for a status that is complete but for them.

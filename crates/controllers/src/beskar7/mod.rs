@@ -1,8 +1,15 @@
 //! The Beskar7 dialect: PhysicalHost.
 
+pub(crate) mod cluster;
 mod conditions;
+mod findings;
 mod hardware;
+mod machine;
+mod machine_status;
+mod offer;
 mod status;
+
+pub(crate) use machine::Beskar7Machines;
 
 use api::beskar7::conditions::HOST_INSPECTED;
 use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names};
@@ -15,7 +22,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::consumer::id_by_words;
-use crate::dialect::{Connection, HostDialect, TrustWish, View, server_identity};
+use crate::dialect::{Connection, HostDialect, TrustWish, View, anchor, server_identity};
+use crate::roster::Offer;
 use crate::vault::digest;
 
 /// PhysicalHosts.
@@ -39,14 +47,14 @@ impl HostDialect for PhysicalHosts {
             claim,
             order,
             online: host.spec.online,
-            boot_mode: host.spec.boot_mode.map(|mode| match mode {
+            boot_mode: host.spec.boot_iso_mode.or(host.spec.boot_mode).map(|mode| match mode {
                 BootMode::Uefi => server::BootMode::Uefi,
                 BootMode::Legacy => server::BootMode::Legacy,
             }),
             reboot: annotation(names::REBOOT),
             inspect: annotation(names::INSPECT),
             pin_on_first_use: host.spec.redfish_connection.trust_on_first_use == Some(true),
-            release_anyway: says_true(names::RELEASE),
+            release_anyway: says_true(names::RELEASE) || names_our_claim(host),
             provision_adopted: says_true(names::PROVISION),
         }
     }
@@ -78,6 +86,10 @@ impl HostDialect for PhysicalHosts {
         let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
         let hardware = status.hardware_details.as_ref().filter(|_| inspected)?.unpack();
         server_identity(hardware.uuid.as_deref(), hardware.serial_number.as_deref())
+    }
+
+    fn offer(host: &PhysicalHost) -> Offer {
+        offer::offer(host)
     }
 
     fn status(view: &View<'_, PhysicalHost>) -> Option<serde_json::Value> {
@@ -114,7 +126,20 @@ fn road(host: &PhysicalHost) -> Road {
             Farewell::Tidy
         });
     }
-    if host.spec.maintenance.is_some() { Road::Park } else { Road::Manage }
+    if host.spec.maintenance.is_some() || is_quarantined(host) { Road::Park } else { Road::Manage }
+}
+
+/// A host that is kept from others is first cleaned up.
+fn is_quarantined(host: &PhysicalHost) -> bool {
+    let in_use = || anchor(host).ok().flatten().is_some_and(|anchor| anchor.is_in_use());
+    host.annotations().contains_key(names::QUARANTINE) && !in_use()
+}
+
+/// Whether the claim that we act for was given back by its claimer.
+fn names_our_claim(host: &PhysicalHost) -> bool {
+    let given_back = host.annotations().get(names::RELEASE);
+    let ours = || anchor(host).ok().flatten().and_then(|anchor| anchor.claim);
+    given_back.is_some_and(|id| ours().is_some_and(|claim| claim.id == *id))
 }
 
 /// A claimer says who it is by a random id. A reference written by hand has none: then its own words identify it.

@@ -4,12 +4,11 @@ use api::beskar7::{
     Fault, HardwareDetails, Inventory, PhysicalHost, PhysicalHostStatus, TimelineEntry, Waiting, conditions as types,
     states,
 };
-use api::capi::Condition;
 use engine::host::{Moment, Origin, Phase, Record};
 use engine::server::PowerState;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::findings::{holds, put, time};
 use super::{conditions, hardware};
 use crate::dialect::View;
 
@@ -64,7 +63,7 @@ fn see(status: &mut PhysicalHostStatus, view: &View<'_, PhysicalHost>) {
 /// A paused host keeps its status and says that it is paused.
 pub(super) fn paused(host: &PhysicalHost, why: &str, now: Timestamp) -> PhysicalHostStatus {
     let mut status = host.status.clone().unwrap_or_default();
-    conditions::put(&mut status.conditions, conditions::holds(types::PAUSED, types::reason::PAUSED, why), now);
+    put(&mut status.conditions, holds(types::PAUSED, types::reason::PAUSED, why), now);
     status
 }
 
@@ -156,14 +155,4 @@ fn fault(fault: &engine::host::Fault) -> Fault {
         since: Some(time(fault.since)),
         next_try: (fault.origin != Origin::Object).then(|| time(fault.next_try)),
     }
-}
-
-/// Kubernetes keeps whole seconds: anything finer would look changed when it is read back.
-pub(super) fn time(at: Timestamp) -> Time {
-    Time(Timestamp::from_second(at.as_second()).unwrap_or(at))
-}
-
-/// The condition of that type, as it was.
-pub(super) fn known<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|condition| condition.type_ == type_)
 }

@@ -379,7 +379,8 @@ impl Process {
             metrics,
             reporter: Reporter { controller: "beskar7".into(), instance: None },
             tasks: TaskTracker::new(),
-            written: std::sync::Mutex::default(),
+            latest: crate::latest::Latest::default(),
+            cluster_api: true,
         });
         let due = names.iter().map(|name| (name.clone(), Instant::now())).collect();
         let mut process = Self { life, hosts, woken, secrets, stop, due, known: BTreeMap::new() };

@@ -10,6 +10,7 @@ mod fleet;
 mod gate;
 mod input;
 mod lifecycle;
+mod machines;
 mod power;
 mod release;
 mod story;

@@ -1,9 +1,8 @@
 //! Whose server it is: claims that vanish, change or come back, and memories that get lost. A running server is not
 //! touched by any of it.
 
-use api::beskar7::PhysicalHost;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
-use kube::core::GroupVersionKind;
+use api::beskar7::{Beskar7Machine, PhysicalHost};
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use sim::BootSource;
@@ -55,9 +54,7 @@ async fn create_machine(world: &World, name: &str, claim_id: &str) {
 }
 
 async fn delete_machine(world: &World, name: &str) {
-    let kind = GroupVersionKind::gvk("infrastructure.cluster.x-k8s.io", "v1beta1", "Beskar7Machine");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "beskar7machines");
-    let machines: Api<DynamicObject> = Api::namespaced_with(world.cluster.admin(), &world.namespace, &resource);
+    let machines: Api<Beskar7Machine> = Api::namespaced(world.cluster.admin(), &world.namespace);
     machines.delete(name, &DeleteParams::default()).await.unwrap();
 }
 

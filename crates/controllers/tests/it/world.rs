@@ -118,6 +118,7 @@ impl World {
             probe_address: None,
             brake: BrakeConfig { disruptions_per_minute: 600, ..BrakeConfig::default() },
             bmcs_at_once: 16,
+            cluster_api: true,
         };
         change(&mut config);
         let runtime = Running::runtime(&self.namespace);

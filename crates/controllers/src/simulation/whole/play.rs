@@ -202,6 +202,7 @@ impl Stage {
                 probe_address: None,
                 brake: BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false },
                 bmcs_at_once: 4,
+                cluster_api: false,
             },
             dial: self.servers.dial(&self.show, &life),
             clock: Arc::new(self.clock),

@@ -1,0 +1,107 @@
+//! A PhysicalHost as those see it who claim one.
+
+use api::beskar7::conditions::HOST_INSPECTED;
+use api::beskar7::{PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
+use api::capi::{self, Condition};
+use engine::claim::{Host, Refused};
+use engine::host::{Anchor, Claim, Milestone, Phase};
+use engine::placement::{Availability, Candidate, Capacity};
+use engine::server::PowerState;
+use kube::ResourceExt;
+
+use crate::dialect::anchor;
+use crate::roster::{Holding, Offer};
+
+pub(super) fn offer(host: &PhysicalHost) -> Offer {
+    let anchor = anchor(host).ok().flatten();
+    Offer { candidate: candidate(host, anchor.as_ref()), holdings: holdings(host, anchor.as_ref()) }
+}
+
+fn candidate(host: &PhysicalHost, anchor: Option<&Anchor>) -> Candidate {
+    let annotation = |name: &str| host.annotations().get(name);
+    Candidate {
+        namespace: host.namespace().unwrap_or_default(),
+        name: host.name_any(),
+        labels: host.labels().clone(),
+        availability: availability(host, anchor),
+        rack: host.labels().get(names::RACK_LABEL).filter(|rack| !rack.is_empty()).cloned(),
+        capacity: host.status.as_ref().and_then(capacity),
+        released: annotation(names::RELEASED_AT).and_then(|time| time.parse().ok()),
+    }
+}
+
+fn availability(host: &PhysicalHost, anchor: Option<&Anchor>) -> Availability {
+    if let Some(claim) = super::claim(host) {
+        let group = host.annotations().get(names::CLAIM_GROUP).cloned();
+        return Availability::Held { holder: claim.consumer.to_string(), group };
+    }
+    let status = host.status.as_ref();
+    let state = status.and_then(|status| status.state.as_deref()).unwrap_or("not looked at yet");
+    let unavailable = |why: &str| Availability::Unavailable(why.to_owned());
+    if host.metadata.deletion_timestamp.is_some() {
+        return unavailable(states::DELETING);
+    }
+    if host.annotations().contains_key(names::QUARANTINE) {
+        return unavailable("Quarantined");
+    }
+    if host.annotations().contains_key(capi::PAUSED_ANNOTATION) {
+        return unavailable("Paused");
+    }
+    let fault = status.and_then(|status| status.fault.as_ref());
+    if let Some(fault) = fault {
+        return unavailable(&format!("{state}: {}", fault.reason));
+    }
+    if state != states::AVAILABLE || anchor.is_some_and(Anchor::is_in_use) || host.spec.maintenance.is_some() {
+        return unavailable(state);
+    }
+    Availability::Free
+}
+
+fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
+    let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
+    let hardware = status.hardware_details.as_ref().filter(|_| inspected)?.unpack();
+    Some(Capacity {
+        cores: hardware.cores.unwrap_or_else(|| hardware.processors.iter().filter_map(|cpu| cpu.cores).sum()),
+        memory_bytes: hardware.memory_mib.unwrap_or(0) << 20,
+        disk_bytes: hardware.drives.iter().filter_map(|drive| drive.capacity_bytes).collect(),
+    })
+}
+
+/// The claim on the object, and the claim that we act for if that is another one.
+fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
+    let spoken = super::claim(host);
+    let bound = anchor.and_then(|anchor| anchor.claim.clone());
+    let mut claims: Vec<Claim> = spoken.iter().cloned().collect();
+    claims.extend(bound.iter().filter(|bound| spoken.as_ref().is_none_or(|spoken| spoken.id != bound.id)).cloned());
+    if claims.is_empty() {
+        return Vec::new();
+    }
+    let status = host.status.clone().unwrap_or_default();
+    let record = super::status::record(&status);
+    let hardware = status.hardware_details.as_ref().map(api::beskar7::Inventory::unpack);
+    let (namespace, name) = (host.namespace().unwrap_or_default(), host.name_any());
+    let provider = ProviderId::new(&namespace, &name).map(|id| id.to_string()).unwrap_or_default();
+    let fault = status.fault.as_ref();
+    let wait = status.waiting.as_ref();
+    claims
+        .into_iter()
+        .map(|claim| Holding {
+            host: Host {
+                name: name.clone(),
+                provider: provider.clone(),
+                claimed: spoken.as_ref().is_some_and(|spoken| spoken.id == claim.id),
+                bound: bound.as_ref().is_some_and(|bound| bound.id == claim.id),
+                phase: record.as_ref().map_or(Phase::Registering, |record| record.phase),
+                milestone: anchor.map_or(Milestone::None, |anchor| anchor.milestone),
+                fault: fault.map(|fault| Refused { reason: fault.reason.clone(), message: fault.message.clone() }),
+                wait: wait.map(|wait| Refused { reason: wait.reason.clone(), message: wait.message.clone() }),
+                power: record.as_ref().map_or(PowerState::Unknown, |record| record.power),
+            },
+            claimant: (claim.consumer.namespace, claim.consumer.name),
+            id: claim.id,
+            addresses: status.addresses.clone(),
+            labels: host.labels().clone(),
+            uuid: hardware.as_ref().and_then(|hardware| hardware.uuid.clone()),
+        })
+        .collect()
+}

@@ -1,0 +1,402 @@
+//! The loop of a claim: object → goal and memory → step → id and finalizer, placing, provider id, status.
+//!
+//! Every write bears the resourceVersion that it was decided on.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::beskar7::names::ZONE_LABEL;
+use engine::claim::{self, Act, Goal, Memory, Owner, Sight, Standing, step};
+use engine::host::{Claim, Consumer};
+use engine::placement::Request;
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::controller::Action;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tracing::{debug, info, warn};
+
+use crate::clock::Clock;
+use crate::cluster_api::{ClusterApi, MachineView, paused_itself};
+use crate::consumer;
+use crate::dialect::{HostDialect, HostKey};
+use crate::latest::Latest;
+use crate::metrics::Metrics;
+use crate::nodes::{Awaited, Nodes};
+use crate::placer::{Placer, Wanted};
+use crate::roster::{Holding, Roster};
+
+/// How often one reconcile may decide: once, and once more after each write to the object itself.
+const DECISIONS: usize = 4;
+/// How often it is looked again while something outside is in the way.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// A kind of resource that claims hosts, and how it is to be understood.
+pub(crate) trait ClaimDialect: Send + Sync + 'static {
+    /// The resource.
+    type Claim: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize
+        + Send
+        + Sync
+        + 'static;
+    /// The hosts that it claims.
+    type Hosts: HostDialect;
+
+    /// The dialect's name, for metrics and logs.
+    const NAME: &'static str;
+    /// Keeps the object until its host is free again.
+    const FINALIZER: &'static str;
+    /// Whom the API server records as the writer of the status.
+    const FIELD_MANAGER: &'static str;
+    /// Annotation with the claim's id, on the claim and on its host.
+    const ID_ANNOTATION: &'static str;
+
+    /// What is wanted.
+    fn goal(claim: &Self::Claim) -> Goal;
+    /// What is remembered.
+    fn memory(claim: &Self::Claim) -> Memory;
+    /// What the placer needs to know.
+    fn request(claim: &Self::Claim, machine: Option<&MachineView>, domain_keys: Vec<String>) -> Request;
+    /// The claim and the order, as a merge patch for a host.
+    fn order(claim: &Self::Claim, id: &str, machine: Option<&MachineView>) -> Value;
+    /// The end of a claim, as a merge patch for a host.
+    fn release(id: &str, now: Timestamp, quarantine: Option<&str>) -> Value;
+    /// Its provider id, as a merge patch.
+    fn provider(provider: &str) -> Value;
+    /// The new status, or `None` when it says the same as the present one.
+    fn status(view: &ClaimView<'_, Self::Claim>) -> Option<Value>;
+}
+
+/// Everything that a status is made from.
+pub(crate) struct ClaimView<'a, C> {
+    /// The object as it is.
+    pub(crate) claim: &'a C,
+    /// Where it stands.
+    pub(crate) standing: &'a Standing,
+    /// Its host.
+    pub(crate) holding: Option<&'a Holding>,
+    /// Whether Cluster API's Machine waits for bootstrap data.
+    pub(crate) machine: Option<&'a claim::Machine>,
+    /// Labels that tell which failure domain a host is in.
+    pub(crate) domain_keys: Vec<String>,
+    /// The time.
+    pub(crate) now: Timestamp,
+}
+
+/// Why a reconcile failed. The object is tried again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Somebody else wrote the object in between: what was decided is void.
+    #[error("{0} was changed by someone else meanwhile")]
+    Conflict(HostKey),
+    /// The API server did not take a write.
+    #[error("{object}: cannot write {what}: {source}")]
+    Write {
+        /// The claim or the host.
+        object: HostKey,
+        /// What was written.
+        what: &'static str,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+}
+
+impl Error {
+    fn of(object: &HostKey, what: &'static str, error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) if status.code == 409 => Self::Conflict(object.clone()),
+            error => Self::Write { object: object.clone(), what, source: Box::new(error) },
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        match self {
+            Self::Conflict(key) => {
+                debug!(object = %key, "conflict; deciding anew");
+                Duration::from_millis(100)
+            }
+            Self::Write { .. } => {
+                warn!("{self}");
+                Duration::from_secs(3 + fastrand::u64(0..3))
+            }
+        }
+    }
+}
+
+/// What all reconciles of one dialect share.
+pub(crate) struct ClaimLoop<D: ClaimDialect> {
+    pub(crate) client: Client,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) placer: Arc<Placer>,
+    pub(crate) nodes: Arc<Nodes>,
+    /// `None` where there is no Cluster API, because whoever started us said so.
+    pub(crate) cluster_api: Option<Arc<ClusterApi>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Metrics,
+    pub(crate) latest: Latest<D::Claim>,
+}
+
+impl<D: ClaimDialect> ClaimLoop<D> {
+    /// Reconciles one claim.
+    pub(crate) async fn reconcile(self: Arc<Self>, claim: Arc<D::Claim>) -> Result<Action, Error> {
+        let started = tokio::time::Instant::now();
+        let result = self.decide(claim).await;
+        self.metrics.reconcile(D::NAME, result.is_ok(), started.elapsed());
+        result.map(|again| again.map_or_else(Action::await_change, Action::requeue))
+    }
+
+    /// What to do after an error.
+    pub(crate) fn after_error(_: Arc<D::Claim>, error: &Error, _: Arc<Self>) -> Action {
+        Action::requeue(error.pause())
+    }
+
+    /// Decides, and tells when to look again if nothing changes before.
+    async fn decide(&self, seen: Arc<D::Claim>) -> Result<Option<Duration>, Error> {
+        let mut claim = self.latest.newest(seen);
+        for _ in 0..DECISIONS {
+            let key = HostKey::of(claim.as_ref());
+            let ours = claim.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
+            if claim.meta().deletion_timestamp.is_some() && !ours {
+                self.forget(&key);
+                return Ok(None);
+            }
+            let decision = self.look(&claim, &key);
+            if !decision.step.acts.contains(&Act::Place) {
+                self.placer.withdraw(&name_of(&key));
+            }
+            match self.carry_out(&claim, &key, &decision).await? {
+                Next::Decide(written) => claim = Arc::new(written),
+                Next::Rest(again) => return Ok(again),
+            }
+        }
+        Ok(Some(Duration::from_millis(100)))
+    }
+
+    fn look(&self, claim: &D::Claim, key: &HostKey) -> Decision {
+        let memory = D::memory(claim);
+        let holdings = memory.id.as_ref().map(|id| self.roster.holdings(id)).unwrap_or_default();
+        let owner = match &self.cluster_api {
+            Some(cluster_api) => cluster_api.owner(claim),
+            None => paused_itself(claim).map_or(Owner::Nobody, Owner::Held),
+        };
+        let sight = Sight {
+            owner,
+            host: holdings.first().map(|(_, holding)| holding.host.clone()),
+            image: claim::Image::Unknown,
+            refusal: self.placer.refusal(&name_of(key)),
+        };
+        Decision { step: step(&D::goal(claim), &memory, &sight), memory, owner: sight.owner, holdings }
+    }
+
+    async fn carry_out(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Next<D::Claim>, Error> {
+        for act in &decision.step.acts {
+            match act {
+                Act::Protect => return self.protect(claim, key).await.map(Next::Decide),
+                Act::NameProvider(provider) => {
+                    return self.write(claim, key, D::provider(provider), "provider id").await.map(Next::Decide);
+                }
+                Act::LetGo => return self.let_go(claim, key).await,
+                Act::Release { host, quarantine } => {
+                    if let Some(why) = self.paused_now(key, decision).await {
+                        info!(claim = %key, host, why, "not released");
+                        return Ok(Next::Rest(Some(LOOK_AGAIN)));
+                    }
+                    self.release(decision, *quarantine).await?;
+                }
+                Act::Place => self.ask(claim, key, decision),
+                Act::CheckImage => {}
+            }
+        }
+        self.drop_doubles(decision).await?;
+        self.await_node(claim, key, decision);
+        self.tell(claim, key, decision).await?;
+        Ok(Next::Rest(matches!(decision.owner, Owner::Held(_)).then_some(LOOK_AGAIN)))
+    }
+
+    /// An id for the claim and a hold on its object, in one write.
+    async fn protect(&self, claim: &D::Claim, key: &HostKey) -> Result<D::Claim, Error> {
+        let id = format!("{:016x}{:04x}", fastrand::u64(..), fastrand::u16(..));
+        let mut finalizers = claim.finalizers().to_vec();
+        if !finalizers.iter().any(|finalizer| finalizer == D::FINALIZER) {
+            finalizers.push(D::FINALIZER.to_owned());
+        }
+        let patch = json!({ "metadata": { "annotations": { D::ID_ANNOTATION: id }, "finalizers": finalizers } });
+        self.write(claim, key, patch, "claim id").await
+    }
+
+    fn ask(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) {
+        let Some(id) = &decision.memory.id else { return };
+        let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
+        let wanted = Wanted {
+            request: D::request(claim, machine.as_ref(), self.domain_keys(claim)),
+            claim: D::order(claim, id, machine.as_ref()),
+        };
+        self.placer.ask(&name_of(key), wanted);
+    }
+
+    /// The node of a machine that runs is awaited until Cluster API has seen it.
+    fn await_node(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) {
+        let Some(cluster_api) = &self.cluster_api else { return };
+        let machine = cluster_api.machine_of(claim).filter(|machine| !machine.has_node);
+        let holding = decision.holdings.first().map(|(_, holding)| holding);
+        let uuid = holding.and_then(|holding| holding.uuid.clone());
+        match (&decision.step.standing, machine, uuid) {
+            (Standing::Provisioned { provider, .. }, Some(machine), Some(uuid)) => {
+                let cluster = (key.namespace.clone(), machine.cluster);
+                self.nodes.expect(&name_of(key), Awaited { cluster, provider: provider.clone(), uuid });
+            }
+            _ => self.nodes.forget(&name_of(key)),
+        }
+    }
+
+    /// Why nothing may be done to the host of a claim, as of now and not as of the watch: a server is at stake.
+    async fn paused_now(&self, key: &HostKey, decision: &Decision) -> Option<String> {
+        self.cluster_api.as_ref()?;
+        let consumer = Consumer {
+            api_version: D::Claim::api_version(&()).into_owned(),
+            kind: D::Claim::kind(&()).into_owned(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        };
+        let claim = Claim { id: decision.memory.id.clone().unwrap_or_default(), consumer };
+        consumer::pause(&self.client, &claim, &key.namespace, true).await
+    }
+
+    async fn release(&self, decision: &Decision, quarantine: Option<&str>) -> Result<(), Error> {
+        for (host, holding) in &decision.holdings {
+            if holding.host.claimed || quarantine.is_some() {
+                self.write_host(host, D::release(&holding.id, self.clock.now(), quarantine), "the release").await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A leader that was deposed in the middle may have left a claim on a second host.
+    async fn drop_doubles(&self, decision: &Decision) -> Result<(), Error> {
+        for (host, holding) in decision.holdings.iter().skip(1) {
+            if holding.host.claimed && !holding.host.bound {
+                warn!(%host, "a second host bears the same claim; it is let go");
+                self.write_host(host, D::release(&holding.id, self.clock.now(), None), "the release").await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_host(&self, key: &HostKey, mut patch: Value, what: &'static str) -> Result<(), Error> {
+        let hosts: Api<<D::Hosts as HostDialect>::Host> = Api::namespaced(self.client.clone(), &key.namespace);
+        patch["metadata"]["uid"] = json!(key.uid);
+        let version = self.roster.version(key);
+        patch["metadata"]["resourceVersion"] = json!(version);
+        let written = hosts.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        self.metrics.api_write(D::NAME, what, written.is_ok());
+        match written {
+            Ok(host) => {
+                self.roster.put::<D::Hosts>(&host);
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(Error::of(key, what, error)),
+        }
+    }
+
+    async fn let_go(&self, claim: &D::Claim, key: &HostKey) -> Result<Next<D::Claim>, Error> {
+        let rest: Vec<_> = claim.finalizers().iter().filter(|finalizer| *finalizer != D::FINALIZER).collect();
+        match self.write(claim, key, json!({ "metadata": { "finalizers": rest } }), "finalizer").await {
+            Err(Error::Write { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {}
+            result => drop(result?),
+        }
+        info!(claim = %key, "forgotten");
+        self.forget(key);
+        Ok(Next::Rest(None))
+    }
+
+    async fn write(
+        &self,
+        claim: &D::Claim,
+        key: &HostKey,
+        mut patch: Value,
+        what: &'static str,
+    ) -> Result<D::Claim, Error> {
+        patch["metadata"]["resourceVersion"] = json!(claim.resource_version());
+        patch["metadata"]["uid"] = json!(key.uid);
+        let written = self.api(key).patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        self.remember(key, what, written)
+    }
+
+    async fn tell(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<(), Error> {
+        let view = ClaimView {
+            claim,
+            standing: &decision.step.standing,
+            holding: decision.holdings.first().map(|(_, holding)| holding),
+            machine: match &decision.owner {
+                Owner::Machine(machine) => Some(machine),
+                _ => None,
+            },
+            domain_keys: self.domain_keys(claim),
+            now: self.clock.now(),
+        };
+        let Some(status) = D::status(&view) else { return Ok(()) };
+        let patch = Patch::Apply(json!({
+            "apiVersion": D::Claim::api_version(&()),
+            "kind": D::Claim::kind(&()),
+            "metadata": { "resourceVersion": claim.resource_version(), "uid": key.uid },
+            "status": status,
+        }));
+        let params = PatchParams::apply(D::FIELD_MANAGER).force();
+        let written = self.api(key).patch_status(&key.name, &params, &patch).await;
+        self.remember(key, "status", written).map(drop)
+    }
+
+    fn remember(&self, key: &HostKey, what: &'static str, written: kube::Result<D::Claim>) -> Result<D::Claim, Error> {
+        self.metrics.api_write(D::NAME, what, written.is_ok());
+        let claim = written.map_err(|error| Error::of(key, what, error))?;
+        self.latest.put(&claim);
+        Ok(claim)
+    }
+
+    fn domain_keys(&self, claim: &D::Claim) -> Vec<String> {
+        let stated = self.cluster_api.as_ref().and_then(|cluster_api| {
+            let cluster = cluster_api.machine_of(claim)?.cluster;
+            cluster_api.domain_keys(&claim.namespace()?, &cluster)
+        });
+        stated.unwrap_or_else(|| vec![ZONE_LABEL.to_owned()])
+    }
+
+    /// Lets go of everything that is kept about a claim in memory.
+    pub(crate) fn forget(&self, key: &HostKey) {
+        self.placer.withdraw(&name_of(key));
+        self.nodes.forget(&name_of(key));
+        self.latest.forget(key);
+    }
+
+    fn api(&self, key: &HostKey) -> Api<D::Claim> {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+}
+
+/// What was decided, and on what.
+struct Decision {
+    step: claim::Step,
+    memory: Memory,
+    owner: Owner,
+    holdings: Vec<(HostKey, Holding)>,
+}
+
+/// What comes after a decision was carried out.
+enum Next<C> {
+    /// The object is another now: decide again.
+    Decide(C),
+    /// Nothing, until something changes or this time has passed.
+    Rest(Option<Duration>),
+}
+
+fn name_of(key: &HostKey) -> (String, String) {
+    (key.namespace.clone(), key.name.clone())
+}

@@ -1,0 +1,381 @@
+//! What Cluster API says about our machines: its Machines and Clusters, in whichever version is served, kept up to date
+//! from watches.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api::capi::{CONTROL_PLANE_LABEL, PAUSED_ANNOTATION};
+use engine::claim::{Bootstrap, Machine, Owner};
+use engine::cluster;
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use kube::core::DynamicObject;
+use kube::discovery::{self, ApiResource};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::Value;
+use tracing::{info, warn};
+
+use crate::watches::{pauses, uninterrupted};
+
+/// Cluster API's own group.
+pub(crate) const GROUP: &str = "cluster.x-k8s.io";
+
+/// How often it is looked whether Cluster API was installed.
+const INSTALLED_AGAIN: Duration = Duration::from_secs(5);
+
+/// Namespace and name.
+pub(crate) type Name = (String, String);
+
+/// What is known of Machines and Clusters.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterApi(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    machines: Views<MachineView>,
+    clusters: Views<ClusterView>,
+    /// Labels that make the failure domains of a cluster, where its infrastructure says so.
+    domain_keys: HashMap<Name, Vec<String>>,
+}
+
+/// An object of ours that depends on Cluster API.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Dependent {
+    /// An infrastructure machine.
+    Machine(Name),
+    /// The infrastructure of a cluster.
+    Cluster(Name),
+}
+
+/// The objects of one kind; `None` before they were listed for the first time.
+#[derive(Debug)]
+struct Views<V> {
+    known: Option<HashMap<Name, V>>,
+    /// A list that is under way.
+    listed: HashMap<Name, V>,
+}
+
+impl<V> Default for Views<V> {
+    fn default() -> Self {
+        Self { known: None, listed: HashMap::new() }
+    }
+}
+
+/// What matters of a Machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MachineView {
+    pub(crate) cluster: String,
+    /// The infrastructure object that it is made of.
+    pub(crate) infrastructure: Option<String>,
+    pub(crate) bootstrap: Bootstrap,
+    /// The Secret with the bootstrap data.
+    pub(crate) data_secret: Option<String>,
+    pub(crate) failure_domain: Option<String>,
+    pub(crate) is_control_plane: bool,
+    pub(crate) has_node: bool,
+    pub(crate) is_ready: bool,
+    /// Type and address.
+    pub(crate) addresses: Vec<(String, String)>,
+    pub(crate) created: Option<Timestamp>,
+}
+
+/// What matters of a Cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClusterView {
+    pub(crate) paused: bool,
+    pub(crate) infrastructure_ready: bool,
+    pub(crate) endpoint: Option<(String, u16)>,
+    /// The kind that makes its control plane, if there is one.
+    pub(crate) control_plane: Option<String>,
+    /// Its infrastructure.
+    infrastructure: Option<String>,
+}
+
+/// One of Cluster API's kinds, as we see it.
+trait Kind: Clone + PartialEq + Send {
+    const KIND: &'static str;
+    fn read(object: &DynamicObject) -> Self;
+    fn views(known: &mut Known) -> &mut Views<Self>;
+    /// Who depends on it.
+    fn dependents(known: &Known, name: &Name, view: &Self) -> Vec<Dependent>;
+}
+
+impl Kind for MachineView {
+    const KIND: &'static str = "Machine";
+
+    fn read(object: &DynamicObject) -> Self {
+        let data = &object.data;
+        let text = |pointer: &str| data.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let given = |pointer: &str| text(pointer).filter(|text| !text.is_empty());
+        let data_secret = text("/spec/bootstrap/dataSecretName");
+        let has_config = data.pointer("/spec/bootstrap/configRef/name").is_some();
+        let addresses = data.pointer("/status/addresses").and_then(Value::as_array).into_iter().flatten();
+        let address = |address: &Value| {
+            Some((address.get("type")?.as_str()?.to_owned(), address.get("address")?.as_str()?.to_owned()))
+        };
+        Self {
+            cluster: text("/spec/clusterName").unwrap_or_default(),
+            infrastructure: text("/spec/infrastructureRef/name"),
+            bootstrap: match data_secret.as_deref() {
+                // Said on purpose of machines whose data comes from elsewhere.
+                Some("") => Bootstrap::None,
+                Some(_) => Bootstrap::Ready,
+                None if has_config => Bootstrap::Awaited,
+                None => Bootstrap::None,
+            },
+            data_secret: data_secret.filter(|name| !name.is_empty()),
+            failure_domain: given("/spec/failureDomain"),
+            is_control_plane: object.labels().contains_key(CONTROL_PLANE_LABEL),
+            has_node: data.pointer("/status/nodeRef/name").is_some(),
+            is_ready: holds(data, "InfrastructureReady"),
+            addresses: addresses.filter_map(address).collect(),
+            created: object.creation_timestamp().map(|time| time.0),
+        }
+    }
+
+    fn views(known: &mut Known) -> &mut Views<Self> {
+        &mut known.machines
+    }
+
+    fn dependents(known: &Known, (namespace, _): &Name, view: &Self) -> Vec<Dependent> {
+        let machine = view.infrastructure.iter().map(|name| Dependent::Machine((namespace.clone(), name.clone())));
+        let cluster = known.clusters.known.as_ref().and_then(|all| all.get(&(namespace.clone(), view.cluster.clone())));
+        let cluster = cluster.filter(|_| view.is_control_plane).and_then(|cluster| cluster.dependent(namespace));
+        machine.chain(cluster).collect()
+    }
+}
+
+impl Kind for ClusterView {
+    const KIND: &'static str = "Cluster";
+
+    fn read(object: &DynamicObject) -> Self {
+        let data = &object.data;
+        let flag = |pointer: &str| data.pointer(pointer).and_then(Value::as_bool) == Some(true);
+        let host = data.pointer("/spec/controlPlaneEndpoint/host").and_then(Value::as_str);
+        let port = data.pointer("/spec/controlPlaneEndpoint/port").and_then(Value::as_u64);
+        let port = port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+        let kind = data.pointer("/spec/controlPlaneRef/kind").and_then(Value::as_str);
+        Self {
+            paused: flag("/spec/paused") || object.annotations().contains_key(PAUSED_ANNOTATION),
+            infrastructure_ready: flag("/status/infrastructureReady")
+                || flag("/status/initialization/infrastructureProvisioned"),
+            endpoint: host.filter(|host| !host.is_empty()).map(str::to_owned).zip(port),
+            control_plane: kind.map(str::to_owned),
+            infrastructure: data.pointer("/spec/infrastructureRef/name").and_then(Value::as_str).map(str::to_owned),
+        }
+    }
+
+    fn views(known: &mut Known) -> &mut Views<Self> {
+        &mut known.clusters
+    }
+
+    fn dependents(known: &Known, (namespace, name): &Name, view: &Self) -> Vec<Dependent> {
+        let machines = known.machines.known.iter().flatten();
+        let ours = machines.filter(|((place, _), machine)| place == namespace && machine.cluster == *name);
+        let infrastructure = ours.filter_map(|(_, machine)| machine.infrastructure.clone());
+        let machines = infrastructure.map(|name| Dependent::Machine((namespace.clone(), name)));
+        machines.chain(view.dependent(namespace)).collect()
+    }
+}
+
+impl ClusterView {
+    fn dependent(&self, namespace: &str) -> Option<Dependent> {
+        self.infrastructure.clone().map(|name| Dependent::Cluster((namespace.to_owned(), name)))
+    }
+}
+
+/// Whether a condition holds, in either of Cluster API's shapes.
+fn holds(data: &Value, type_: &str) -> bool {
+    let conditions = data.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    conditions
+        .filter(|condition| condition.get("type").and_then(Value::as_str) == Some(type_))
+        .any(|condition| condition.get("status").and_then(Value::as_str) == Some("True"))
+}
+
+impl ClusterApi {
+    /// For whom an infrastructure machine is.
+    pub(crate) fn owner(&self, claim: &impl Resource) -> Owner {
+        if let Some(why) = paused_itself(claim) {
+            return Owner::Held(why);
+        }
+        let namespace = claim.meta().namespace.clone().unwrap_or_default();
+        let mut references = claim.meta().owner_references.iter().flatten();
+        let Some(reference) = references.find(|owner| owner.kind == "Machine" && is_ours(&owner.api_version)) else {
+            return Owner::Awaited;
+        };
+        let known = self.known();
+        let (Some(machines), Some(clusters)) = (&known.machines.known, &known.clusters.known) else {
+            return Owner::Held("Cluster API's Machines and Clusters have not been read yet.".to_owned());
+        };
+        let Some(machine) = machines.get(&(namespace.clone(), reference.name.clone())) else { return Owner::Gone };
+        let Some(cluster) = clusters.get(&(namespace.clone(), machine.cluster.clone())) else { return Owner::Gone };
+        if cluster.paused {
+            return Owner::Held(format!("Cluster {namespace}/{} is paused.", machine.cluster));
+        }
+        Owner::Machine(Machine { cluster_ready: cluster.infrastructure_ready, bootstrap: machine.bootstrap })
+    }
+
+    /// The Machine that an infrastructure machine belongs to.
+    pub(crate) fn machine_of(&self, claim: &impl Resource) -> Option<MachineView> {
+        let namespace = claim.meta().namespace.clone()?;
+        let owner = claim.meta().owner_references.iter().flatten().find(|owner| owner.kind == "Machine")?;
+        self.known().machines.known.as_ref()?.get(&(namespace, owner.name.clone())).cloned()
+    }
+
+    /// The Cluster that infrastructure belongs to, by its name; `Err` is why that cannot be told or used.
+    pub(crate) fn cluster_of(&self, infrastructure: &impl Resource) -> Result<(Name, ClusterView), cluster::Owner> {
+        if let Some(why) = paused_itself(infrastructure) {
+            return Err(cluster::Owner::Held(why));
+        }
+        let namespace = infrastructure.meta().namespace.clone().unwrap_or_default();
+        let mut references = infrastructure.meta().owner_references.iter().flatten();
+        let Some(reference) = references.find(|owner| owner.kind == "Cluster" && is_ours(&owner.api_version)) else {
+            return Err(cluster::Owner::Awaited);
+        };
+        let known = self.known();
+        let Some(clusters) = &known.clusters.known else {
+            return Err(cluster::Owner::Held("Cluster API's Clusters have not been read yet.".to_owned()));
+        };
+        let name = (namespace, reference.name.clone());
+        let Some(cluster) = clusters.get(&name).cloned() else { return Err(cluster::Owner::Gone) };
+        if cluster.paused {
+            return Err(cluster::Owner::Held(format!("Cluster {}/{} is paused.", name.0, name.1)));
+        }
+        Ok((name, cluster))
+    }
+
+    /// The control-plane Machines of a cluster, oldest first.
+    pub(crate) fn control_plane(&self, (namespace, cluster): &Name) -> Vec<MachineView> {
+        let known = self.known();
+        let machines = known.machines.known.iter().flatten();
+        let ours = machines.filter(|((place, _), machine)| {
+            place == namespace && machine.cluster == *cluster && machine.is_control_plane
+        });
+        let mut ours: Vec<_> = ours.map(|((_, name), machine)| (machine.created, name, machine)).collect();
+        ours.sort_by(|left, right| (left.0, left.1).cmp(&(right.0, right.1)));
+        ours.into_iter().map(|(_, _, machine)| machine.clone()).collect()
+    }
+
+    /// Says which labels make the failure domains of a cluster.
+    pub(crate) fn set_domain_keys(&self, cluster: Name, keys: Vec<String>) {
+        self.known().domain_keys.insert(cluster, keys);
+    }
+
+    /// Which labels make the failure domains of a cluster.
+    pub(crate) fn domain_keys(&self, namespace: &str, cluster: &str) -> Option<Vec<String>> {
+        self.known().domain_keys.get(&(namespace.to_owned(), cluster.to_owned())).cloned()
+    }
+
+    /// Watches Machines and Clusters, and wakes who of ours depends on one that changed.
+    pub(crate) async fn follow(&self, client: &Client, namespace: Option<&str>, wake: &(impl Fn(Dependent) + Sync)) {
+        let watch = |resource: ApiResource| -> Api<DynamicObject> {
+            match namespace {
+                Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+                None => Api::all_with(client.clone(), &resource),
+            }
+        };
+        let (machines, clusters) =
+            futures::join!(self.find(client, MachineView::KIND), self.find(client, ClusterView::KIND));
+        futures::join!(
+            self.watch::<MachineView>(watch(machines), wake),
+            self.watch::<ClusterView>(watch(clusters), wake)
+        );
+    }
+
+    /// The kind in the version that the API server recommends. Waits until Cluster API is installed.
+    async fn find(&self, client: &Client, kind: &str) -> ApiResource {
+        let mut told = false;
+        loop {
+            let found = discovery::group(client, GROUP).await.map(|group| group.recommended_kind(kind));
+            match found {
+                Ok(Some((resource, _))) => {
+                    info!(kind, version = resource.version, "watching Cluster API");
+                    return resource;
+                }
+                missing if !told => {
+                    let error = missing.err().map(|error| error.to_string());
+                    warn!(kind, error, "Cluster API is not there, and machines wait for it");
+                    told = true;
+                }
+                _ => {}
+            }
+            tokio::time::sleep(INSTALLED_AGAIN).await;
+        }
+    }
+
+    async fn watch<K: Kind>(&self, api: Api<DynamicObject>, wake: &(impl Fn(Dependent) + Sync)) {
+        let stream = watcher(api, watcher::Config::default())
+            .backoff(pauses())
+            .filter_map(|event| std::future::ready(uninterrupted(event, K::KIND)));
+        futures::pin_mut!(stream);
+        while let Some(event) = stream.next().await {
+            for dependent in self.take::<K>(&event) {
+                wake(dependent);
+            }
+        }
+    }
+
+    /// Takes a change in, and tells who depends on it.
+    fn take<K: Kind>(&self, event: &Event<DynamicObject>) -> Vec<Dependent> {
+        let mut known = self.known();
+        match event {
+            Event::Init => {
+                K::views(&mut known).listed.clear();
+                Vec::new()
+            }
+            Event::InitApply(object) => {
+                K::views(&mut known).listed.insert(name_of(object), K::read(object));
+                Vec::new()
+            }
+            Event::InitDone => {
+                let views = K::views(&mut known);
+                let listed = std::mem::take(&mut views.listed);
+                let names: Vec<Name> = listed.keys().cloned().collect();
+                views.known = Some(listed);
+                names.iter().flat_map(|name| dependents::<K>(&mut known, name)).collect()
+            }
+            Event::Apply(object) => {
+                let (name, view) = (name_of(object), K::read(object));
+                let views = K::views(&mut known).known.get_or_insert_default();
+                if views.get(&name) == Some(&view) {
+                    return Vec::new();
+                }
+                views.insert(name.clone(), view);
+                dependents::<K>(&mut known, &name)
+            }
+            Event::Delete(object) => {
+                let name = name_of(object);
+                let dependents = dependents::<K>(&mut known, &name);
+                K::views(&mut known).known.get_or_insert_default().remove(&name);
+                dependents
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who depends on an object.
+fn dependents<K: Kind>(known: &mut Known, name: &Name) -> Vec<Dependent> {
+    let view = K::views(known).known.as_ref().and_then(|views| views.get(name)).cloned();
+    view.map(|view| K::dependents(known, name, &view)).unwrap_or_default()
+}
+
+fn is_ours(api_version: &str) -> bool {
+    api_version.split_once('/').is_some_and(|(group, _)| group == GROUP)
+}
+
+fn name_of(object: &DynamicObject) -> Name {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Why an object is left alone by its own wish.
+pub(crate) fn paused_itself(object: &impl Resource) -> Option<String> {
+    let annotations = object.meta().annotations.as_ref()?;
+    annotations.contains_key(PAUSED_ANNOTATION).then(|| format!("Paused by its {PAUSED_ANNOTATION} annotation."))
+}

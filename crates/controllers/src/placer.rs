@@ -1,0 +1,168 @@
+//! One task places everybody who waits for a host, from one snapshot, and writes the claims.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use engine::placement::{Outcome, Request, place};
+use futures::StreamExt as _;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
+use tracing::{info, warn};
+
+use crate::dialect::{HostDialect, HostKey};
+use crate::roster::{ClaimantName, Roster};
+
+/// How long requests are gathered, so that whoever comes in the same moment is placed by age.
+const GATHER: Duration = Duration::from_millis(25);
+/// How many claims are written at once.
+const WRITES_AT_ONCE: usize = 8;
+/// How long to wait after a write that the API server did not take.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
+
+/// Who waits for a host, and what it would write on it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Wanted {
+    pub(crate) request: Request,
+    /// The claim and the order, as a merge patch for the host.
+    pub(crate) claim: Value,
+}
+
+/// The waiting room.
+#[derive(Debug, Default)]
+pub(crate) struct Placer {
+    room: Mutex<Room>,
+    news: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    waiting: BTreeMap<ClaimantName, Wanted>,
+    refusals: HashMap<ClaimantName, String>,
+}
+
+impl Placer {
+    /// Waits for a host from now on.
+    pub(crate) fn ask(&self, claimant: &ClaimantName, wanted: Wanted) {
+        let mut room = self.room();
+        if room.waiting.get(claimant) != Some(&wanted) {
+            room.waiting.insert(claimant.clone(), wanted);
+            self.news.notify_one();
+        }
+    }
+
+    /// Does not wait any more.
+    pub(crate) fn withdraw(&self, claimant: &ClaimantName) {
+        let mut room = self.room();
+        room.waiting.remove(claimant);
+        room.refusals.remove(claimant);
+    }
+
+    /// Why it got no host, when it was last tried.
+    pub(crate) fn refusal(&self, claimant: &ClaimantName) -> Option<String> {
+        self.room().refusals.get(claimant).cloned()
+    }
+
+    /// Places for as long as it is polled. Tells those about whom something has changed.
+    pub(crate) async fn run<D: HostDialect>(
+        &self,
+        client: &Client,
+        roster: &Roster,
+        tell_host: &UnboundedSender<HostKey>,
+        tell: &UnboundedSender<ClaimantName>,
+    ) {
+        let mut again = None;
+        loop {
+            let pause = async {
+                match again {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.news.notified() => {}
+                () = roster.changed() => {}
+                () = pause => {}
+            }
+            tokio::time::sleep(GATHER).await;
+            again = self.round::<D>(client, roster, tell_host, tell).await.then_some(TRY_AGAIN);
+        }
+    }
+
+    /// Places everybody once. Answers whether it should be tried again although nothing changes.
+    async fn round<D: HostDialect>(
+        &self,
+        client: &Client,
+        roster: &Roster,
+        tell_host: &UnboundedSender<HostKey>,
+        tell: &UnboundedSender<ClaimantName>,
+    ) -> bool {
+        let waiting: Vec<(ClaimantName, Wanted)> =
+            self.room().waiting.iter().map(|(claimant, wanted)| (claimant.clone(), wanted.clone())).collect();
+        if waiting.is_empty() {
+            return false;
+        }
+        let (keys, hosts): (Vec<_>, Vec<_>) =
+            roster.candidates().into_iter().map(|(key, version, host)| ((key, version), host)).unzip();
+        let requests: Vec<_> = waiting.iter().map(|(_, wanted)| wanted.request.clone()).collect();
+        let mut claims = Vec::new();
+        for ((claimant, wanted), outcome) in waiting.into_iter().zip(place(&requests, &hosts)) {
+            match outcome {
+                Outcome::Placed(name) => {
+                    let host = keys.iter().find(|(key, _)| key.namespace == claimant.0 && key.name == name);
+                    claims.extend(host.map(|(key, version)| {
+                        let write = write::<D>(client.clone(), key.clone(), *version, wanted.claim);
+                        let key = key.clone();
+                        async move { (claimant, key, write.await) }
+                    }));
+                }
+                Outcome::Refused(refusal) => self.refuse(&claimant, refusal.to_string(), tell),
+            }
+        }
+        let mut writes = futures::stream::iter(claims).buffer_unordered(WRITES_AT_ONCE);
+        let mut again = false;
+        while let Some((claimant, key, written)) = writes.next().await {
+            match written {
+                Ok(host) => {
+                    info!(claimant = %format!("{}/{}", claimant.0, claimant.1), host = %key, "claimed");
+                    self.withdraw(&claimant);
+                    for told in roster.put::<D>(&host) {
+                        tell.send(told).ok();
+                    }
+                    tell_host.send(key).ok();
+                }
+                // Somebody else wrote the host meanwhile: the watch will show what.
+                Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => again = true,
+                Err(error) => {
+                    warn!(%error, host = %key, "the claim cannot be written");
+                    self.refuse(&claimant, format!("PhysicalHost {} cannot be claimed: {error}.", key.name), tell);
+                    again = true;
+                }
+            }
+        }
+        again
+    }
+
+    fn refuse(&self, claimant: &ClaimantName, why: String, tell: &UnboundedSender<ClaimantName>) {
+        let mut room = self.room();
+        if room.waiting.contains_key(claimant) && room.refusals.get(claimant) != Some(&why) {
+            room.refusals.insert(claimant.clone(), why);
+            tell.send(claimant.clone()).ok();
+        }
+    }
+
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The claim is one write, on exactly the host that was looked at.
+async fn write<D: HostDialect>(client: Client, key: HostKey, version: u64, mut patch: Value) -> kube::Result<D::Host> {
+    patch["metadata"]["resourceVersion"] = json!(version.to_string());
+    patch["metadata"]["uid"] = json!(key.uid);
+    let hosts: Api<D::Host> = Api::namespaced(client, &key.namespace);
+    hosts.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await
+}

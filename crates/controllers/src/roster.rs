@@ -1,0 +1,191 @@
+//! All hosts, as those see them who claim one: kept up to date from the watch, so that nobody searches the fleet.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use api::capi::MachineAddress;
+use engine::claim;
+use engine::placement::Candidate;
+use kube::ResourceExt;
+use tokio::sync::Notify;
+
+use crate::dialect::{HostDialect, HostKey};
+
+/// Namespace and name of an object that claims.
+pub(crate) type ClaimantName = (String, String);
+
+/// What a host has to offer, and to whom it belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The host as the placer sees it.
+    pub candidate: Candidate,
+    /// The claims that it bears or still acts for: nearly always none or one.
+    pub holdings: Vec<Holding>,
+}
+
+/// A host and one claim on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    /// The claim.
+    pub id: String,
+    /// Who claims: namespace and name.
+    pub claimant: (String, String),
+    /// The host as the claim sees it.
+    pub host: claim::Host,
+    /// Addresses of the server.
+    pub addresses: Vec<MachineAddress>,
+    /// Labels of the host.
+    pub labels: BTreeMap<String, String>,
+    /// SMBIOS UUID of the server.
+    pub uuid: Option<String>,
+}
+
+/// The hosts.
+#[derive(Debug, Default)]
+pub struct Roster {
+    entries: Mutex<Entries>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    hosts: BTreeMap<HostKey, Entry>,
+    /// Which hosts bear a claim. More than one is a mistake that its claimant has to mend.
+    claims: HashMap<String, Vec<HostKey>>,
+    /// Hosts not seen yet in a list that is under way.
+    unseen: Option<HashSet<HostKey>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    offer: Offer,
+    version: u64,
+}
+
+impl Roster {
+    /// A list begins: who is not in it at its end is gone.
+    pub(crate) fn begin_list(&self) {
+        let mut entries = self.entries();
+        entries.unseen = Some(entries.hosts.keys().cloned().collect());
+    }
+
+    /// A list has ended. Answers who should know.
+    pub(crate) fn end_list(&self) -> Vec<ClaimantName> {
+        let mut entries = self.entries();
+        let gone: Vec<_> = entries.unseen.take().into_iter().flatten().collect();
+        let told = gone.iter().flat_map(|key| entries.remove(key)).collect();
+        drop(entries);
+        self.changed.notify_one();
+        told
+    }
+
+    /// A host was seen, or we have just written it. Answers who should know. An older sight changes nothing.
+    pub(crate) fn put<D: HostDialect>(&self, host: &D::Host) -> Vec<ClaimantName> {
+        let key = HostKey::of(host);
+        let version = host.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0);
+        let mut entries = self.entries();
+        if let Some(unseen) = &mut entries.unseen {
+            unseen.remove(&key);
+        }
+        if let Some(known) = entries.hosts.get_mut(&key) {
+            if known.version >= version && version > 0 {
+                return Vec::new();
+            }
+            known.version = version;
+        }
+        let offer = D::offer(host);
+        if entries.hosts.get(&key).is_some_and(|known| known.offer == offer) {
+            return Vec::new();
+        }
+        let mut told = entries.remove(&key);
+        told.extend(entries.insert(key, Entry { offer, version }));
+        told.sort_unstable();
+        told.dedup();
+        drop(entries);
+        self.changed.notify_one();
+        told
+    }
+
+    /// A host is gone. Answers who should know.
+    pub(crate) fn remove(&self, key: &HostKey) -> Vec<ClaimantName> {
+        let told = self.entries().remove(key);
+        self.changed.notify_one();
+        told
+    }
+
+    /// The hosts that bear a claim, the one that is furthest on its way first.
+    pub(crate) fn holdings(&self, claim: &str) -> Vec<(HostKey, Holding)> {
+        let entries = self.entries();
+        let keys = entries.claims.get(claim).map(Vec::as_slice).unwrap_or_default();
+        let mut found: Vec<_> = keys
+            .iter()
+            .filter_map(|key| {
+                let holding = entries.hosts.get(key)?.offer.holdings.iter().find(|holding| holding.id == claim)?;
+                Some((key.clone(), holding.clone()))
+            })
+            .collect();
+        found.sort_by(|(left_key, left), (right_key, right)| {
+            let progress = |holding: &Holding| (holding.host.bound, holding.host.milestone);
+            progress(right).cmp(&progress(left)).then_with(|| left_key.cmp(right_key))
+        });
+        found
+    }
+
+    /// All hosts, with the version that the sight is of.
+    pub(crate) fn candidates(&self) -> Vec<(HostKey, u64, Candidate)> {
+        let entries = self.entries();
+        entries.hosts.iter().map(|(key, entry)| (key.clone(), entry.version, entry.offer.candidate.clone())).collect()
+    }
+
+    /// What a reader finds in the labels of the hosts of a namespace.
+    pub(crate) fn labels_in<T: Ord>(
+        &self,
+        namespace: &str,
+        read: impl Fn(&BTreeMap<String, String>) -> Option<T>,
+    ) -> BTreeSet<T> {
+        let entries = self.entries();
+        let hosts = entries.hosts.iter().filter(|(key, _)| key.namespace == namespace);
+        hosts.filter_map(|(_, entry)| read(&entry.offer.candidate.labels)).collect()
+    }
+
+    /// The version that a host was last seen in.
+    pub(crate) fn version(&self, key: &HostKey) -> Option<String> {
+        self.entries().hosts.get(key).map(|entry| entry.version.to_string())
+    }
+
+    /// Waits for a change.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entries {
+    fn insert(&mut self, key: HostKey, entry: Entry) -> Vec<ClaimantName> {
+        let mut told = Vec::new();
+        for holding in &entry.offer.holdings {
+            self.claims.entry(holding.id.clone()).or_default().push(key.clone());
+            told.push(holding.claimant.clone());
+        }
+        self.hosts.insert(key, entry);
+        told
+    }
+
+    fn remove(&mut self, key: &HostKey) -> Vec<ClaimantName> {
+        let Some(entry) = self.hosts.remove(key) else { return Vec::new() };
+        let mut told = Vec::new();
+        for holding in entry.offer.holdings {
+            if let Some(keys) = self.claims.get_mut(&holding.id) {
+                keys.retain(|known| known != key);
+                if keys.is_empty() {
+                    self.claims.remove(&holding.id);
+                }
+            }
+            told.push(holding.claimant);
+        }
+        told
+    }
+}
