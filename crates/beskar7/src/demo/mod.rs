@@ -5,12 +5,12 @@ mod screen;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use api::beskar7::{PhysicalHost, states};
+use api::beskar7::{Beskar7Machine, PhysicalHost, states};
 use controllers::brake::BrakeConfig;
 use controllers::operator::Config;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams, Patch, PatchParams};
-use serde_json::{Value, json};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use serde_json::json;
 use sim::{Fleet, FleetSpec, Personality, Timing};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -89,15 +89,24 @@ async fn walk(args: &Args, shutdown: &CancellationToken) -> anyhow::Result<()> {
     let part = Part { title: "Register", says, road, hosts: count };
     follow(&hosts, &part, args.timeout, &mut screen).await?;
 
-    let chosen: Vec<String> = fleet.bmcs().iter().take(claimed).map(|bmc| bmc.name().to_owned()).collect();
-    change(&hosts, &chosen, &json!({"consumerRef": {"name": "demo"}, "bootIsoSource": ISO})).await?;
-    let says = format!("{} were claimed, to boot {ISO} by virtual media.", human::counted(claimed, "server"));
+    let machines: Api<Beskar7Machine> = Api::namespaced(client.clone(), "default");
+    let nodes: Vec<String> = (0..claimed).map(|number| format!("node-{number}")).collect();
+    for node in &nodes {
+        let machine = json!({"metadata": {"name": node}, "spec": {"imageURL": ISO}});
+        machines.create(&params(), &serde_json::from_value(machine)?).await.with_context(|| node.clone())?;
+    }
+    let says = format!(
+        "{} were applied as Beskar7Machines: each claims a server and boots {ISO} by virtual media.",
+        human::counted(claimed, "machine")
+    );
     let road = &[states::CLAIMED, states::PROVISIONING, states::PROVISIONED];
     let part = Part { title: "Claim and boot", says, road, hosts: claimed };
     follow(&hosts, &part, args.timeout, &mut screen).await?;
 
-    change(&hosts, &chosen, &json!({"consumerRef": null, "bootIsoSource": null})).await?;
-    let says = "The claims are gone: switched off, drives emptied, boot overrides cleared.".to_owned();
+    for node in &nodes {
+        machines.delete(node, &DeleteParams::default()).await.with_context(|| node.clone())?;
+    }
+    let says = "The machines were deleted: switched off, drives emptied, boot overrides cleared.".to_owned();
     let road = &[states::DEPROVISIONING, states::AVAILABLE];
     let part = Part { title: "Release", says, road, hosts: count };
     follow(&hosts, &part, args.timeout, &mut screen).await?;
@@ -138,15 +147,12 @@ fn config() -> Config {
         probe_address: None,
         brake: BrakeConfig { disruptions_per_minute: 1_000, concurrent_deployments: 1_000, freeze: false },
         bmcs_at_once: 64,
+        cluster_api: false,
     }
 }
 
-async fn change(hosts: &Api<PhysicalHost>, names: &[String], spec: &Value) -> anyhow::Result<()> {
-    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    for name in names {
-        hosts.patch(name, &params, &Patch::Merge(json!({ "spec": spec }))).await.with_context(|| name.clone())?;
-    }
-    Ok(())
+fn params() -> PostParams {
+    PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
 }
 
 /// Shows hosts until as many as the part is about are at the end of its road.

@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// Where to serve /healthz and /readyz; 0 for nowhere
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", env = "BESKAR7_HEALTH_PROBE_BIND_ADDRESS", value_parser = bind)]
     health_probe_bind_address: Bind,
+    /// Machines need no Cluster API: whoever applies a Beskar7Machine gets a server
+    #[arg(long, value_name = "BOOL", hide_possible_values = true, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set, env = "BESKAR7_WITHOUT_CLUSTER_API")]
+    without_cluster_api: bool,
     /// How many BMCs are spoken to at once
     #[arg(long, value_name = "NUMBER", default_value = "64", env = "BESKAR7_BMC_CONCURRENCY")]
     bmc_concurrency: NonZeroU16,
@@ -149,6 +152,7 @@ impl Args {
             probe_address: self.health_probe_bind_address.0,
             brake: self.brake.config(),
             bmcs_at_once: usize::from(self.bmc_concurrency.get()),
+            cluster_api: !self.without_cluster_api,
             namespace,
         }
     }

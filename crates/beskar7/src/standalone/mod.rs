@@ -183,6 +183,7 @@ impl Args {
             probe_address: None,
             brake: self.brake.config(),
             bmcs_at_once: usize::from(self.bmc_concurrency.get()),
+            cluster_api: false,
         }
     }
 }
