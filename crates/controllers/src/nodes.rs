@@ -113,14 +113,9 @@ async fn look(
     cluster: &Name,
     awaited: &[Awaited],
 ) -> Result<(), Error> {
-    let workload = match clients.get(cluster) {
-        Some(workload) => workload.clone(),
-        None => {
-            let workload = connect(client, cluster).await?;
-            clients.insert(cluster.clone(), workload.clone());
-            workload
-        }
-    };
+    let known = clients.get(cluster).cloned();
+    let workload = if let Some(known) = known { known } else { connect(client, cluster).await? };
+    clients.insert(cluster.clone(), workload.clone());
     let nodes: Api<Node> = Api::all(workload);
     let boxed = |error: kube::Error| Error::Kube(Box::new(error));
     for node in nodes.list(&ListParams::default()).await.map_err(boxed)?.items {

@@ -190,7 +190,7 @@ impl Site {
     /// Waits for the reason of a condition of one of our objects, and answers its message.
     pub(crate) async fn wait_for_condition(&self, kind: &str, name: &str, type_: &str, reason: &str) -> String {
         let api = self.api("infrastructure.cluster.x-k8s.io/v1beta1", kind);
-        wait_ok(&format!("{type_} of {name} to be {reason}"), Duration::from_secs(60), async || {
+        wait_ok(&format!("{type_} of {name} to be {reason}"), Duration::from_mins(1), async || {
             let object = api.get(name).await.map_err(|error| error.to_string())?;
             let conditions = object.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
             let found = conditions.iter().find(|it| it["type"] == type_ && it["reason"] == reason);
