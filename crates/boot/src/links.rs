@@ -1,0 +1,211 @@
+//! The URLs that BMCs and servers are given.
+
+use http::Uri;
+use http::uri::Scheme;
+
+use crate::ticket::{Purpose, Ticket};
+
+/// Longer ones do not fit into `Image` of some BMCs.
+const LIMIT: usize = 255;
+/// BMCs tell a CD from a disk by the ending.
+const FILE: &str = "boot.iso";
+/// Far more than any id of ours has.
+const DEPLOYMENT_LIMIT: usize = 128;
+
+/// Makes the URLs below the address that BMCs and servers use for us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Links {
+    /// Without a slash at the end.
+    base: String,
+}
+
+/// Why there is no URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// The address is none that a BMC could use.
+    #[error("the boot URL {url:?} cannot be used: {why}")]
+    BootUrlInvalid {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// BMCs would cut the URL off.
+    #[error("a URL of the boot service would have {chars} characters, but BMCs take {LIMIT}; use a shorter boot URL")]
+    TooLong {
+        /// What it would have.
+        chars: usize,
+    },
+    /// A deployment id that would change the URL's meaning.
+    #[error("the deployment id {0:?} cannot be part of a URL")]
+    DeploymentInvalid(String),
+}
+
+impl Links {
+    /// Takes an address such as `https://boot.example:8443` or `http://10.0.0.1/beskar7/`.
+    pub fn new(boot_url: &str) -> Result<Self, LinkError> {
+        let invalid = |why| Err(LinkError::BootUrlInvalid { url: boot_url.to_owned(), why });
+        if boot_url.contains(['?', '#']) {
+            return invalid("leave out what follows the path; some BMCs refuse a query");
+        }
+        // Boot loaders get it unquoted.
+        if !boot_url.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\`".contains(&byte)) {
+            return invalid("only visible ASCII characters are allowed, and no quotes or backslashes");
+        }
+        let Ok(uri) = boot_url.parse::<Uri>() else { return invalid("it is not a URL") };
+        if uri.scheme() != Some(&Scheme::HTTP) && uri.scheme() != Some(&Scheme::HTTPS) {
+            return invalid("it must begin with http:// or https://");
+        }
+        match uri.authority() {
+            Some(authority) if authority.as_str().contains('@') => invalid("it must not contain a user name"),
+            Some(authority) if authority.host().is_empty() => invalid("it names no host"),
+            Some(_) => Ok(Self { base: boot_url.trim_end_matches('/').to_owned() }),
+            None => invalid("it names no host"),
+        }
+    }
+
+    /// Whether BMCs must speak TLS to us.
+    pub fn is_https(&self) -> bool {
+        self.base.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+    }
+
+    /// Where the boot image of a deployment is.
+    pub fn iso(&self, deployment: &str, ticket: &Ticket) -> Result<String, LinkError> {
+        self.link("iso", deployment, &format!("{ticket}/{FILE}"))
+    }
+
+    /// Where the bootstrap data of a deployment is.
+    pub fn config(&self, deployment: &str, ticket: &Ticket) -> Result<String, LinkError> {
+        self.link("config", deployment, &ticket.to_string())
+    }
+
+    fn link(&self, kind: &str, deployment: &str, rest: &str) -> Result<String, LinkError> {
+        if !is_id(deployment) {
+            return Err(LinkError::DeploymentInvalid(deployment.to_owned()));
+        }
+        let link = format!("{}/{kind}/{deployment}/{rest}", self.base);
+        if link.len() > LIMIT { Err(LinkError::TooLong { chars: link.len() }) } else { Ok(link) }
+    }
+}
+
+/// What a path of ours asks for.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Which of the two.
+    pub purpose: Purpose,
+    /// Of which deployment.
+    pub deployment: String,
+    /// By which right.
+    pub ticket: Ticket,
+}
+
+impl Asked {
+    /// Reads a path. What stands before the part that is ours does not matter: it is the path of the boot URL, unless a
+    /// proxy took it off.
+    pub fn parse(path: &str) -> Option<Self> {
+        let mut segments = path.rsplit('/');
+        let last = segments.next()?;
+        let (purpose, ticket) = if last == FILE { (Purpose::Iso, segments.next()?) } else { (Purpose::Config, last) };
+        let (deployment, kind) = (segments.next()?, segments.next()?);
+        // The path begins with a slash, so something is left, if only nothing.
+        segments.next()?;
+        let expected = match purpose {
+            Purpose::Iso => "iso",
+            Purpose::Config => "config",
+        };
+        (kind == expected && is_id(deployment)).then_some(())?;
+        Some(Self { purpose, deployment: deployment.to_owned(), ticket: ticket.parse().ok()? })
+    }
+}
+
+fn is_id(deployment: &str) -> bool {
+    (1..=DEPLOYMENT_LIMIT).contains(&deployment.len())
+        && deployment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICKET: &str = "00112233445566778899aabbccddeeff";
+
+    fn ticket() -> Ticket {
+        TICKET.parse().unwrap()
+    }
+
+    #[test]
+    fn links_look_as_bmcs_like_them() {
+        let links = Links::new("https://boot.example:8443/").unwrap();
+        assert!(links.is_https());
+        assert_eq!(links.iso("d1", &ticket()).unwrap(), format!("https://boot.example:8443/iso/d1/{TICKET}/boot.iso"));
+        assert_eq!(links.config("d1", &ticket()).unwrap(), format!("https://boot.example:8443/config/d1/{TICKET}"));
+        assert!(!Links::new("http://[fd00::1]:8080/b7").unwrap().is_https());
+    }
+
+    #[test]
+    fn a_link_that_a_bmc_would_cut_off_is_refused() {
+        let iso = |path: usize| Links::new(&format!("http://b/{}", "x".repeat(path))).unwrap().iso("d1", &ticket());
+        let fits = LIMIT - iso(0).unwrap().len() - 1;
+        assert_eq!(iso(fits).unwrap().len(), 255);
+        assert_eq!(iso(fits + 1), Err(LinkError::TooLong { chars: 256 }));
+    }
+
+    #[test]
+    fn addresses_that_no_bmc_could_use_are_refused() {
+        for url in [
+            "",
+            "boot.example",
+            "/boot",
+            "ftp://boot.example",
+            "http://",
+            "http://user:secret@boot.example",
+            "http://boot.example/?a=b",
+            "http://boot.example/#a",
+            "http://boot.example/a b",
+            "http://boot.example/a'b",
+        ] {
+            assert!(matches!(Links::new(url), Err(LinkError::BootUrlInvalid { .. })), "{url}");
+        }
+        let links = Links::new("http://b").unwrap();
+        for deployment in ["", "a/b", "..", "a b", "ä", "a%2f", &"a".repeat(129)] {
+            let refused = LinkError::DeploymentInvalid(deployment.to_owned());
+            assert_eq!(links.iso(deployment, &ticket()), Err(refused.clone()));
+            assert_eq!(links.config(deployment, &ticket()), Err(refused));
+        }
+    }
+
+    #[test]
+    fn our_own_links_are_understood_with_and_without_the_path_of_the_boot_url() {
+        for base in ["http://b", "http://b/b7/deep"] {
+            let links = Links::new(base).unwrap();
+            for (link, purpose) in [
+                (links.iso("d-1", &ticket()).unwrap(), Purpose::Iso),
+                (links.config("d-1", &ticket()).unwrap(), Purpose::Config),
+            ] {
+                let asked = Asked::parse(link.strip_prefix("http://b").unwrap()).unwrap();
+                assert_eq!((asked.purpose, asked.deployment.as_str()), (purpose, "d-1"));
+                assert_eq!(asked.ticket.to_string(), TICKET);
+            }
+        }
+    }
+
+    #[test]
+    fn other_paths_are_nobodys() {
+        for path in [
+            "",
+            "/",
+            "/iso",
+            &format!("iso/d1/{TICKET}/boot.iso"),
+            &format!("/iso/d1/{TICKET}"),
+            &format!("/iso/d1/{TICKET}/other.iso"),
+            &format!("/iso/d1/{TICKET}/boot.iso/"),
+            &format!("/config/d1/{TICKET}/boot.iso"),
+            &format!("/config/d1/{TICKET}/"),
+            &format!("/config//{TICKET}"),
+            "/config/d1/0011",
+            &format!("/config/../{TICKET}"),
+        ] {
+            assert!(Asked::parse(path).is_none(), "{path}");
+        }
+    }
+}
