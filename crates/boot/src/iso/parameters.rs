@@ -11,10 +11,10 @@ pub(crate) const KERNEL_LINE_LIMIT: usize = 2047;
 pub(crate) const BOOT_IMAGE: usize = "BOOT_IMAGE=".len();
 
 /// Kernel parameters that every boot loader passes on unchanged.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Parameters(Vec<Parameter>);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Parameter(String);
 
 impl Parameters {
