@@ -1,0 +1,138 @@
+//! The images that are being served.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::{Image, IsoOrder, Problem};
+use crate::fetch::Fetcher;
+
+/// A plan is mostly some 50 KB; the worst one is 8 MiB.
+const WEIGHT: usize = 8 * 1024 * 1024;
+const COUNT: usize = 512;
+/// How long a failure is the answer to everybody: fifty BMCs that retry must not be fifty downloads.
+const FAILED_FOR: Duration = Duration::from_secs(5);
+/// How long something is believed unchanged whose server tells no versions.
+const UNCERTAIN_FOR: Duration = Duration::from_mins(10);
+
+/// Prepares images, each once for all who want it, and keeps the latest.
+pub struct Images {
+    fetcher: Fetcher,
+    tasks: TaskTracker,
+    stock: Mutex<Stock>,
+}
+
+#[derive(Default)]
+struct Stock {
+    places: HashMap<IsoOrder, Place>,
+    /// Counts uses.
+    uses: u64,
+}
+
+struct Place {
+    making: Shared<BoxFuture<'static, Made>>,
+    /// Number of its last use.
+    used: u64,
+}
+
+#[derive(Clone)]
+struct Made {
+    at: Instant,
+    outcome: Result<Arc<Image>, Problem>,
+}
+
+impl Images {
+    /// None yet.
+    pub fn new(fetcher: Fetcher) -> Self {
+        Self { fetcher, tasks: TaskTracker::new(), stock: Mutex::default() }
+    }
+
+    /// The image of an order: made now, or before. Preparing goes on when the caller stops waiting, because BMCs that time out ask
+    /// again. Also for whoever wants to know if it can be served at all, before a BMC is told to.
+    pub async fn prepare(&self, order: &IsoOrder) -> Result<Arc<Image>, Problem> {
+        let making = {
+            let mut stock = self.stock();
+            stock.uses += 1;
+            let used = stock.uses;
+            if let Some(place) = stock.places.get_mut(order).filter(|place| place.is_fresh()) {
+                place.used = used;
+                place.making.clone()
+            } else {
+                let making = self.make(order.clone());
+                stock.places.insert(order.clone(), Place { making: making.clone(), used });
+                making
+            }
+        };
+        let outcome = making.await.outcome;
+        self.stock().tidy();
+        outcome
+    }
+
+    /// Has an image made anew for the next who wants it. If that has happened already, nothing does.
+    pub fn forget(&self, order: &IsoOrder, image: &Arc<Image>) {
+        let mut stock = self.stock();
+        if stock.places.get(order).and_then(Place::image).is_some_and(|current| Arc::ptr_eq(current, image)) {
+            stock.places.remove(order);
+        }
+    }
+
+    fn make(&self, order: IsoOrder) -> Shared<BoxFuture<'static, Made>> {
+        let fetcher = self.fetcher.clone();
+        let task = self.tasks.spawn(async move {
+            let outcome = Image::make(&fetcher, &order).await.map(Arc::new);
+            Made { at: Instant::now(), outcome }
+        });
+        let made = async move {
+            task.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "preparing an ISO ended badly");
+                Made { at: Instant::now(), outcome: Err(Problem::Internal) }
+            })
+        };
+        made.boxed().shared()
+    }
+
+    fn stock(&self) -> MutexGuard<'_, Stock> {
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stock {
+    /// Removes what was not used for longest. Whoever reads a removed image keeps it until he is done.
+    fn tidy(&mut self) {
+        loop {
+            let weight: usize = self.places.values().filter_map(Place::image).map(|image| image.weight()).sum();
+            if self.places.len() <= COUNT && weight <= WEIGHT {
+                return;
+            }
+            let done = self.places.iter().filter(|(_, place)| place.making.peek().is_some());
+            let Some(oldest) = done.min_by_key(|(_, place)| place.used).map(|(order, _)| order.clone()) else { return };
+            self.places.remove(&oldest);
+        }
+    }
+}
+
+impl Place {
+    fn image(&self) -> Option<&Arc<Image>> {
+        self.making.peek().and_then(|made| made.outcome.as_ref().ok())
+    }
+
+    /// Whether it may be given to one more. What is being made always may.
+    fn is_fresh(&self) -> bool {
+        self.making.peek().is_none_or(|made| match &made.outcome {
+            Ok(image) => image.is_certain() || made.at.elapsed() < UNCERTAIN_FOR,
+            Err(_) => made.at.elapsed() < FAILED_FOR,
+        })
+    }
+}
+
+impl fmt::Debug for Images {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Images").field("count", &self.stock().places.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,208 @@
+//! Answers BMCs that read a boot image, and servers that fetch their bootstrap data.
+//!
+//! | path (below the boot URL) | who | what |
+//! |---|---|---|
+//! | `/iso/<deployment>/<ticket>/boot.iso` | a BMC | any range of the rewritten image, while the deployment lasts |
+//! | `/config/<deployment>/<ticket>` | the server | its bootstrap data: from the first address that asks, for 15 minutes |
+//!
+//! Whoever has no right learns nothing: an unknown deployment, a ticket of another host and a released host get the same answer.
+//! Every replica serves, and none keeps anything that another one would need: what is there to serve and who came first is the
+//! [`Directory`]'s to know.
+
+mod directory;
+mod gate;
+mod image;
+mod images;
+mod listen;
+mod problem;
+mod range;
+mod stall;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use http::header::{
+    ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderValue, IF_RANGE,
+    RANGE, RETRY_AFTER,
+};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
+
+pub use self::directory::{Bootstrap, Delivery, Directory, Unavailable};
+pub use self::gate::{Gate, OPEN_FOR, config_gate};
+pub use self::image::{Image, IsoOrder};
+pub use self::images::Images;
+pub use self::listen::{Limits, TlsInvalid, tls};
+pub use self::problem::Problem;
+use self::range::Wanted;
+use crate::fetch::FetchError;
+use crate::links::Asked;
+use crate::ticket::{Holder, Key, Purpose};
+
+/// What an answer consists of. Ends early, and the connection with it, when the image cannot be read to its end.
+pub type Body = UnsyncBoxBody<Bytes, FetchError>;
+
+/// When to ask again after something that passes by itself. BMCs mostly do not read it, `curl` does.
+const ASK_AGAIN: HeaderValue = HeaderValue::from_static("10");
+
+/// The service, without its sockets.
+pub struct Service {
+    directory: Arc<dyn Directory>,
+    key: Key,
+    images: Arc<Images>,
+    /// Whose tickets are checked when there is nobody, so that the answer takes as long.
+    nobody: Holder,
+}
+
+impl Service {
+    /// Serves what is in the directory to whoever has a ticket made with this key.
+    pub fn new(directory: Arc<dyn Directory>, key: Key, images: Arc<Images>) -> Self {
+        let word = || "nobody".to_owned();
+        let nobody = Holder { namespace: word(), host: word(), claim: word(), deployment: word() };
+        Self { directory, key, images, nobody }
+    }
+
+    /// Answers one request from that address.
+    pub async fn answer(&self, from: IpAddr, head: &Parts) -> Response<Body> {
+        if head.method != Method::GET && head.method != Method::HEAD {
+            return not_allowed("GET, HEAD");
+        }
+        let Some(asked) = Asked::parse(head.uri.path()) else { return not_found() };
+        let delivery = self.directory.delivery(&asked.deployment);
+        let holder = delivery.as_ref().map_or(&self.nobody, |delivery| &delivery.holder);
+        let admitted = self.key.admits(&asked.ticket, asked.purpose, holder);
+        match delivery {
+            Some(delivery) if admitted => match asked.purpose {
+                Purpose::Iso => self.iso(delivery, head).await,
+                Purpose::Config => self.config(&delivery, from, &head.method).await,
+            },
+            _ => {
+                tracing::debug!(deployment = asked.deployment, %from, "a ticket was refused");
+                not_found()
+            }
+        }
+    }
+
+    async fn iso(&self, delivery: Delivery, head: &Parts) -> Response<Body> {
+        let Some(order) = &delivery.iso else { return not_found() };
+        let image = match self.images.prepare(order).await {
+            Ok(image) => image,
+            Err(problem) => return self.failed(&delivery, &problem),
+        };
+        let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let whole = 0..image.size();
+        let wanted = match head.method {
+            Method::GET if image.is_named_by(header(IF_RANGE)) => range::wanted(header(RANGE), image.size()),
+            _ => Wanted::Whole,
+        };
+        let mut answer = Response::builder()
+            .header(ACCEPT_RANGES, "bytes")
+            .header(CONTENT_TYPE, "application/x-iso9660-image")
+            // It contains a ticket.
+            .header(CACHE_CONTROL, "private, no-store");
+        if let Some(etag) = image.etag() {
+            answer = answer.header(ETAG, etag);
+        }
+        let range = match wanted {
+            Wanted::Whole => whole,
+            Wanted::Part(range) => {
+                let said = format!("bytes {}-{}/{}", range.start, range.end - 1, image.size());
+                answer = answer.status(StatusCode::PARTIAL_CONTENT).header(CONTENT_RANGE, said);
+                range
+            }
+            Wanted::Nothing => {
+                let answer = answer.status(StatusCode::RANGE_NOT_SATISFIABLE);
+                return sent(answer.header(CONTENT_RANGE, format!("bytes */{}", image.size())).body(text("")));
+            }
+        };
+        answer = answer.header(CONTENT_LENGTH, range.end - range.start);
+        let body = if head.method == Method::HEAD { text("") } else { self.body(delivery, image, range) };
+        sent(answer.body(body))
+    }
+
+    fn body(&self, delivery: Delivery, image: Arc<Image>, range: std::ops::Range<u64>) -> Body {
+        let (directory, images) = (self.directory.clone(), self.images.clone());
+        let bytes = image.clone().stream(range).inspect_err(move |error| {
+            let problem = Problem::Fetch(error.clone());
+            tracing::warn!(deployment = delivery.holder.deployment, %problem, "an ISO could not be read to its end");
+            directory.report(&delivery, &problem);
+            if matches!(error, FetchError::Changed { .. })
+                && let Some(order) = &delivery.iso
+            {
+                images.forget(order, &image);
+            }
+        });
+        StreamBody::new(bytes.map_ok(Frame::data)).boxed_unsync()
+    }
+
+    async fn config(&self, delivery: &Delivery, from: IpAddr, method: &Method) -> Response<Body> {
+        if !delivery.config {
+            return not_found();
+        }
+        // Whoever only asks for the head must not close the door for who needs the data.
+        if method != Method::GET {
+            return not_allowed("GET");
+        }
+        // First the data, then the gate: the time begins when there is something to fetch.
+        let bootstrap = match self.directory.bootstrap(delivery).await {
+            Ok(bootstrap) => bootstrap,
+            Err(unavailable) => return self.failed(delivery, &Problem::Bootstrap(unavailable)),
+        };
+        let gate = match self.directory.first_seen(delivery, from).await {
+            Ok(gate) => gate,
+            Err(unavailable) => return self.failed(delivery, &Problem::Bootstrap(unavailable)),
+        };
+        if let Some(problem) = Problem::of_gate(gate, from) {
+            tracing::warn!(deployment = delivery.holder.deployment, %problem, "bootstrap data was refused");
+            self.directory.report(delivery, &problem);
+            return not_found();
+        }
+        tracing::info!(deployment = delivery.holder.deployment, %from, "bootstrap data was fetched");
+        let answer = Response::builder().header(CACHE_CONTROL, "no-store").header(CONTENT_TYPE, bootstrap.content_type);
+        sent(answer.body(full(bootstrap.bytes)))
+    }
+
+    fn failed(&self, delivery: &Delivery, problem: &Problem) -> Response<Body> {
+        tracing::warn!(deployment = delivery.holder.deployment, %problem, "nothing could be served");
+        self.directory.report(delivery, problem);
+        let answer = Response::builder().header(CACHE_CONTROL, "no-store");
+        let answer = if problem.is_transient() {
+            answer.status(StatusCode::SERVICE_UNAVAILABLE).header(RETRY_AFTER, ASK_AGAIN)
+        } else {
+            answer.status(StatusCode::BAD_GATEWAY)
+        };
+        sent(answer.body(text("this cannot be served now; the conditions of the host say why\n")))
+    }
+}
+
+fn not_found() -> Response<Body> {
+    let answer = Response::builder().status(StatusCode::NOT_FOUND).header(CACHE_CONTROL, "no-store");
+    sent(answer.body(text("not found\n")))
+}
+
+fn not_allowed(methods: &'static str) -> Response<Body> {
+    sent(Response::builder().status(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, methods).body(text("")))
+}
+
+fn text(text: &'static str) -> Body {
+    full(Bytes::from_static(text.as_bytes()))
+}
+
+fn full(bytes: Bytes) -> Body {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// Headers of ours are always valid; should one not be, the answer is an empty 500 instead of a panic.
+fn sent(answer: Result<Response<Body>, http::Error>) -> Response<Body> {
+    answer.unwrap_or_else(|error| {
+        tracing::error!(%error, "an answer could not be formed");
+        let mut answer = Response::new(text(""));
+        *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        answer
+    })
+}

@@ -1,0 +1,86 @@
+//! What can go wrong while serving, in words that a condition can show.
+
+use std::net::IpAddr;
+
+use engine::failure::Class;
+
+use super::Unavailable;
+use super::gate::{Gate, OPEN_FOR};
+use crate::fetch::FetchError;
+use crate::iso::IsoError;
+
+/// Why something was not served to somebody who had the right ticket.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The image cannot be rewritten.
+    #[error(transparent)]
+    Iso(#[from] IsoError),
+    /// The image cannot be read.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The bootstrap data is not there, or who fetched it cannot be recorded.
+    #[error("bootstrap data cannot be served: {0}")]
+    Bootstrap(Unavailable),
+    /// Somebody else was first.
+    #[error(
+        "bootstrap data was refused to {from}, because {first} had fetched it before; if {first} is not the host, its secrets are \
+         known to somebody else: release the host and replace them"
+    )]
+    OtherAddress {
+        /// Who fetched it.
+        first: IpAddr,
+        /// Who asked now.
+        from: IpAddr,
+    },
+    /// It has been too long.
+    #[error(
+        "bootstrap data was refused to {from}: it can be fetched again for {} minutes after the first time, and these are over",
+        OPEN_FOR.as_secs() / 60
+    )]
+    Closed {
+        /// Who asked.
+        from: IpAddr,
+    },
+    /// Ours to mend.
+    #[error("preparing the ISO failed inside the operator; its log tells more")]
+    Internal,
+}
+
+impl Problem {
+    /// What a gate that is not open means for who asked.
+    pub(super) fn of_gate(gate: Gate, from: IpAddr) -> Option<Self> {
+        match gate {
+            Gate::First | Gate::Again => None,
+            Gate::OtherAddress { first } => Some(Self::OtherAddress { first, from }),
+            Gate::Closed => Some(Self::Closed { from }),
+        }
+    }
+
+    /// What a retry is worth.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Iso(error) => error.class(),
+            Self::Fetch(error) => error.class(),
+            Self::Bootstrap(_) => Class::Transient,
+            Self::OtherAddress { .. } | Self::Closed { .. } => Class::Rejected,
+            Self::Internal => Class::Bug,
+        }
+    }
+
+    /// The CamelCase word that users see.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Iso(error) => error.reason(),
+            Self::Fetch(error) => error.reason(),
+            Self::Bootstrap(_) => "BootstrapDataUnavailable",
+            Self::OtherAddress { .. } => "BootstrapDataSecondAddress",
+            Self::Closed { .. } => "BootstrapDataClosed",
+            Self::Internal => "InternalError",
+        }
+    }
+
+    /// Whether it may work later, without anybody's help.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.class(), Class::Transient | Class::Throttled)
+    }
+}
