@@ -1,4 +1,4 @@
-//! ISOs that other programs build, rewritten by us, and read back by other programs.
+//! ISOs that other programs build, rewritten by us, read back by other programs, and served over real sockets.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,8 +7,14 @@
 )]
 
 mod boots;
+mod bootstrap;
+mod fetching;
 mod hostile;
 mod hybrid;
 mod lab;
 mod layouts;
+mod memory;
 mod refusals;
+mod serving;
+mod stage;
+mod upstream;

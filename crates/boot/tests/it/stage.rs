@@ -1,0 +1,210 @@
+//! The service between a web server of the test and clients of the test.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use boot::fetch::{Fetcher, Guard, Patience};
+use boot::links::Links;
+use boot::serve::{
+    Bootstrap, Delivery, Directory, Gate, Images, IsoOrder, Limits, Problem, Service, Unavailable, config_gate,
+};
+use boot::ticket::{Holder, Key, Purpose};
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{HeaderValue, Request, Response};
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use jiff::{Timestamp, ToSpan as _};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::lab::{ISOLINUX, Lab, parameters};
+use crate::upstream::Upstream;
+
+pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+
+/// An ISO of some 3 MB, and what it becomes with [`parameters`].
+pub(crate) async fn images() -> (Bytes, Bytes) {
+    let lab = Lab::new();
+    lab.put_isolinux("label live\n  linux /vmlinuz\n  append quiet\n");
+    let noise: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(3_000_000).collect();
+    let iso = lab.put("vmlinuz", noise).build(&[ISOLINUX]);
+    let rewritten = lab.rewrite(&iso).await.unwrap();
+    (std::fs::read(iso).unwrap().into(), std::fs::read(rewritten.after).unwrap().into())
+}
+
+/// Loopback is allowed, and nobody waits long.
+pub(crate) fn fetcher() -> Fetcher {
+    let patience = Patience {
+        connect: Duration::from_secs(2),
+        first_byte: Duration::from_secs(2),
+        idle: Duration::from_millis(500),
+    };
+    Fetcher::new(Guard::allowing(["127.0.0.0/8".parse().unwrap()]), None, patience).unwrap()
+}
+
+pub(crate) fn holder(number: u32) -> Holder {
+    Holder {
+        namespace: "default".into(),
+        host: format!("host-{number}"),
+        claim: format!("claim-{number}"),
+        deployment: format!("d{number}"),
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) upstream: Upstream,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) links: Links,
+    pub(crate) key: Key,
+    _serving: (DropGuard, JoinSet<()>),
+}
+
+impl Stage {
+    /// Serves this image, and bootstrap data, to hosts 1 and 2.
+    pub(crate) async fn new(content: Bytes) -> Self {
+        let upstream = Upstream::start(content).await;
+        let registry = Arc::new(Registry::default());
+        for number in [1, 2] {
+            registry.deploy(number, &upstream.url());
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let links = Links::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let key = Key::from_text(KEY).unwrap();
+        let service = Service::new(registry.clone(), key.clone(), Arc::new(Images::new(fetcher())));
+        let stop = CancellationToken::new();
+        let mut serving = JoinSet::new();
+        serving.spawn(Arc::new(service).serve(listener, None, Limits::default(), stop.clone()));
+        Self { upstream, registry, links, key, _serving: (stop.drop_guard(), serving) }
+    }
+
+    pub(crate) fn iso(&self, number: u32) -> String {
+        self.links.iso(&format!("d{number}"), &self.key.ticket(Purpose::Iso, &holder(number))).unwrap()
+    }
+
+    pub(crate) fn config(&self, number: u32) -> String {
+        self.links.config(&format!("d{number}"), &self.key.ticket(Purpose::Config, &holder(number))).unwrap()
+    }
+}
+
+/// Asks, and waits for all of the answer. An answer that breaks off is none.
+pub(crate) async fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> Option<Response<Bytes>> {
+    ask_from(Ipv4Addr::LOCALHOST, method, url, headers).await
+}
+
+pub(crate) async fn ask_from(
+    address: Ipv4Addr,
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+) -> Option<Response<Bytes>> {
+    let mut connector = HttpConnector::new();
+    connector.set_local_address(Some(address.into()));
+    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+    let mut request = Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let (head, body) = client.request(request.body(Empty::new()).unwrap()).await.unwrap().into_parts();
+    Some(Response::from_parts(head, body.collect().await.ok()?.to_bytes()))
+}
+
+/// A directory in memory.
+#[derive(Default)]
+pub(crate) struct Registry(Mutex<Book>);
+
+struct Book {
+    deliveries: HashMap<String, Delivery>,
+    first: HashMap<String, (IpAddr, Timestamp)>,
+    now: Timestamp,
+    secret_is_missing: bool,
+    reports: Vec<(String, Problem)>,
+}
+
+impl Default for Book {
+    fn default() -> Self {
+        Self {
+            deliveries: HashMap::new(),
+            first: HashMap::new(),
+            now: Timestamp::UNIX_EPOCH,
+            secret_is_missing: false,
+            reports: Vec::new(),
+        }
+    }
+}
+
+impl Registry {
+    pub(crate) fn deploy(&self, number: u32, url: &str) {
+        let iso = Some(IsoOrder { url: url.to_owned(), parameters: parameters() });
+        let delivery = Delivery { holder: holder(number), iso, config: true };
+        self.0.lock().unwrap().deliveries.insert(delivery.holder.deployment.clone(), delivery);
+    }
+
+    pub(crate) fn change(&self, number: u32, change: impl FnOnce(&mut Delivery)) {
+        change(self.0.lock().unwrap().deliveries.get_mut(&format!("d{number}")).unwrap());
+    }
+
+    pub(crate) fn release(&self, number: u32) {
+        self.0.lock().unwrap().deliveries.remove(&format!("d{number}")).unwrap();
+    }
+
+    pub(crate) fn advance(&self, seconds: i64) {
+        let mut book = self.0.lock().unwrap();
+        book.now += seconds.seconds();
+    }
+
+    pub(crate) fn lose_secret(&self, missing: bool) {
+        self.0.lock().unwrap().secret_is_missing = missing;
+    }
+
+    /// `(deployment, reason)` of all reports so far.
+    pub(crate) fn reported(&self) -> Vec<(String, &'static str)> {
+        let book = self.0.lock().unwrap();
+        book.reports.iter().map(|(deployment, problem)| (deployment.clone(), problem.reason())).collect()
+    }
+}
+
+impl Directory for Registry {
+    fn delivery(&self, deployment: &str) -> Option<Delivery> {
+        self.0.lock().unwrap().deliveries.get(deployment).cloned()
+    }
+
+    fn bootstrap<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Bootstrap, Unavailable>> {
+        async {
+            if self.0.lock().unwrap().secret_is_missing {
+                return Err(Unavailable { why: "there is no Secret".into() });
+            }
+            let bytes = format!("#cloud-config\nhost: {}\n", delivery.holder.host).into();
+            Ok(Bootstrap { bytes, content_type: HeaderValue::from_static("text/cloud-config") })
+        }
+        .boxed()
+    }
+
+    fn first_seen<'a>(&'a self, delivery: &'a Delivery, from: IpAddr) -> BoxFuture<'a, Result<Gate, Unavailable>> {
+        async move {
+            let mut book = self.0.lock().unwrap();
+            let (deployment, now) = (&delivery.holder.deployment, book.now);
+            let gate = config_gate(book.first.get(deployment).copied(), from, now);
+            if gate == Gate::First {
+                book.first.insert(deployment.clone(), (from, now));
+            }
+            Ok(gate)
+        }
+        .boxed()
+    }
+
+    fn report(&self, delivery: &Delivery, problem: &Problem) {
+        self.0.lock().unwrap().reports.push((delivery.holder.deployment.clone(), problem.clone()));
+    }
+}
+
+/// Where a listener of nobody is.
+pub(crate) async fn closed_port() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
