@@ -63,14 +63,15 @@ mod tests {
 
     #[test]
     fn each_system_gets_what_is_promised_and_what_it_reads() {
-        let table: String =
-            Family::ALL.iter().map(|family| format!("{family}: {}\n", family.words("https://c/x").join(" "))).collect();
+        let table = Family::ALL.map(|family| format!("{family}: {}", family.words("https://c/x").join(" ")));
         assert_eq!(
             table,
-            "kairos: config_url=https://c/x\n\
-             talos: talos.platform=metal talos.config=https://c/x\n\
-             flatcar: flatcar.ignition.config.url=https://c/x flatcar.first_boot=1 ignition.config.url=https://c/x\n\
-             LeapMicro: combustion.path=https://c/x combustion.url=https://c/x\n"
+            [
+                "kairos: config_url=https://c/x",
+                "talos: talos.platform=metal talos.config=https://c/x",
+                "flatcar: flatcar.ignition.config.url=https://c/x flatcar.first_boot=1 ignition.config.url=https://c/x",
+                "LeapMicro: combustion.path=https://c/x combustion.url=https://c/x",
+            ]
         );
     }
 

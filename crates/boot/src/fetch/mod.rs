@@ -78,6 +78,11 @@ impl Fetcher {
 
     /// Asks how long an image is and which version, so that it can be read.
     pub async fn open(&self, url: &str) -> Result<HttpSource, FetchError> {
-        HttpSource::open(self.clone(), url::ImageUrl::parse(url)?).await
+        let url = url::ImageUrl::parse(url)?;
+        match HttpSource::open(self.clone(), url.clone()).await {
+            // A kept connection that the server closed meanwhile is no failure of the server.
+            Err(FetchError::Broken { .. }) => HttpSource::open(self.clone(), url).await,
+            other => other,
+        }
     }
 }

@@ -77,7 +77,7 @@ impl Images {
     /// Has an image made anew for the next who wants it. If that has happened already, nothing does.
     pub fn forget(&self, order: &IsoOrder, image: &Arc<Image>) {
         let mut stock = self.stock();
-        if stock.places.get(order).and_then(Place::image).is_some_and(|current| Arc::ptr_eq(current, image)) {
+        if stock.places.get(order).and_then(Place::image).is_some_and(|current| Arc::ptr_eq(&current, image)) {
             stock.places.remove(order);
         }
     }
@@ -110,7 +110,7 @@ impl Stock {
             if self.places.len() <= COUNT && weight <= WEIGHT {
                 return;
             }
-            let done = self.places.iter().filter(|(_, place)| place.making.peek().is_some());
+            let done = self.places.iter().filter(|(_, place)| place.made().is_some());
             let Some(oldest) = done.min_by_key(|(_, place)| place.used).map(|(order, _)| order.clone()) else { return };
             self.places.remove(&oldest);
         }
@@ -118,13 +118,18 @@ impl Stock {
 }
 
 impl Place {
-    fn image(&self) -> Option<&Arc<Image>> {
-        self.making.peek().and_then(|made| made.outcome.as_ref().ok())
+    /// What became of it, if it is done. Asks the future instead of peeking: nobody may have waited for its end.
+    fn made(&self) -> Option<Made> {
+        self.making.clone().now_or_never()
+    }
+
+    fn image(&self) -> Option<Arc<Image>> {
+        self.made().and_then(|made| made.outcome.ok())
     }
 
     /// Whether it may be given to one more. What is being made always may.
     fn is_fresh(&self) -> bool {
-        self.making.peek().is_none_or(|made| match &made.outcome {
+        self.made().is_none_or(|made| match made.outcome {
             Ok(image) => image.is_certain() || made.at.elapsed() < UNCERTAIN_FOR,
             Err(_) => made.at.elapsed() < FAILED_FOR,
         })

@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_stops_reading_is_left_and_a_slow_one_is_not() {
         let (ours, mut theirs) = tokio::io::duplex(10);
-        let mut ours = Unstalled::new(ours, Duration::from_secs(60));
+        let mut ours = Unstalled::new(ours, Duration::from_mins(1));
         let slow = async {
             let mut buffer = [0; 10];
             for _ in 0..10 {

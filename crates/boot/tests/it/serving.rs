@@ -7,19 +7,20 @@ use std::time::Duration;
 use boot::fetch::{Fetcher, Guard, Patience};
 use boot::iso::Source as _;
 use boot::links::Links;
-use boot::serve::{Images, Limits, Service, tls};
+use boot::serve::{Images, IsoOrder, Limits, Service, tls};
 use boot::ticket::{Key, Purpose};
 use bytes::Bytes;
 use futures::future::join_all;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use ring::rand::SystemRandom;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::Lab;
-use crate::stage::{KEY, Registry, Stage, ask, fetcher, holder, images};
+use crate::lab::{Lab, parameters};
+use crate::stage::{KEY, Registry, Stage, ask, closed_port, fetcher, holder, images};
 use crate::upstream::Manners;
 
 #[tokio::test]
@@ -201,6 +202,60 @@ async fn an_answer_never_holds_more_than_one_buffer() {
         read.extend_from_slice(&bytes);
     }
     assert!(read == rewritten);
+}
+
+#[tokio::test]
+async fn an_iso_that_was_uploaded_by_half_is_reported() {
+    let (original, _) = images().await;
+    let stage = Stage::new(original.slice(..original.len() / 2)).await;
+    assert_eq!(ask("GET", &stage.iso(1), &[]).await.unwrap().status(), StatusCode::BAD_GATEWAY);
+    assert_eq!(stage.registry.reported(), [("d1".to_owned(), "IsoTruncated")]);
+}
+
+#[tokio::test]
+async fn preparing_goes_on_when_an_impatient_bmc_has_left() {
+    let (original, _) = images().await;
+    let stage = Stage::new(original).await;
+    stage.upstream.behave(Manners { thinks: Duration::from_millis(200), ..Manners::default() });
+    let url = stage.iso(1);
+    assert!(tokio::time::timeout(Duration::from_millis(300), ask("HEAD", &url, &[])).await.is_err());
+    assert_eq!(ask("HEAD", &url, &[]).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(stage.upstream.opened(), 1);
+}
+
+#[tokio::test]
+async fn orders_that_nobody_needs_any_more_are_forgotten() {
+    let images = Images::new(fetcher());
+    let nobody = closed_port().await;
+    for number in 0..600 {
+        let url = format!("http://{nobody}/{number}");
+        images.prepare(&IsoOrder { url, parameters: parameters() }).await.unwrap_err();
+    }
+    assert!(format!("{images:?}").contains("count: 512"), "{images:?}");
+}
+
+#[tokio::test]
+async fn idle_connections_make_room_and_endless_heads_are_refused() {
+    let registry = Arc::new(Registry::default());
+    let service = Service::new(registry, Key::from_text(KEY).unwrap(), Arc::new(Images::new(fetcher())));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let limits = Limits { connections: 2, idle: Duration::from_millis(300), ..Limits::default() };
+    let mut serving = JoinSet::new();
+    serving.spawn(Arc::new(service).serve(listener, None, limits, CancellationToken::new()));
+
+    let idle = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+    let begun = tokio::time::Instant::now();
+    assert_eq!(ask("GET", &format!("http://{address}/"), &[]).await.unwrap().status(), StatusCode::NOT_FOUND);
+    assert!(begun.elapsed() >= Duration::from_millis(250), "the third waits for one of two to end");
+    drop(idle);
+    let mut endless = TcpStream::connect(address).await.unwrap();
+    let mut said = Vec::new();
+    let head = format!("GET / HTTP/1.1\r\nhost: a\r\nendless: {}\r\n\r\n", "x".repeat(1_000_000));
+    // The server closes before it has read all, so neither side is sure to get its words across.
+    let _ = endless.write_all(head.as_bytes()).await;
+    let _ = endless.read_to_end(&mut said).await;
+    assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&said));
 }
 
 /// Our own fetcher is the client: it must trust the certificate, and gets what a BMC gets.
