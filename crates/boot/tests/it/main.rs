@@ -17,4 +17,5 @@ mod memory;
 mod refusals;
 mod serving;
 mod stage;
+mod troubles;
 mod upstream;

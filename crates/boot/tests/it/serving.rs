@@ -9,7 +9,6 @@ use boot::iso::Source as _;
 use boot::links::Links;
 use boot::serve::{Images, IsoOrder, Limits, Service, tls};
 use boot::ticket::{Key, Purpose};
-use bytes::Bytes;
 use futures::future::join_all;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
@@ -19,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::{Lab, parameters};
+use crate::lab::parameters;
 use crate::stage::{KEY, Registry, Stage, ask, closed_port, fetcher, holder, images};
 use crate::upstream::Manners;
 
@@ -135,60 +134,6 @@ async fn a_release_ends_the_ticket_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_iso_is_reported_and_asked_for_once() {
-    for (manners, status, reason) in [
-        (Manners { status: Some(404), ..Manners::default() }, StatusCode::BAD_GATEWAY, "IsoNotFound"),
-        (Manners { status: Some(500), ..Manners::default() }, StatusCode::SERVICE_UNAVAILABLE, "IsoServerRefused"),
-        (Manners { without_ranges: true, ..Manners::default() }, StatusCode::BAD_GATEWAY, "IsoServerWithoutRanges"),
-        (Manners::default(), StatusCode::BAD_GATEWAY, "NotAnIso"),
-    ] {
-        let stage = Stage::new(Bytes::from(vec![7; 100_000])).await;
-        stage.upstream.behave(manners);
-        for _ in 0..3 {
-            let answer = ask("GET", &stage.iso(1), &[]).await.unwrap();
-            assert_eq!(answer.status(), status, "{reason}");
-            assert_eq!(answer.headers().contains_key("retry-after"), status == StatusCode::SERVICE_UNAVAILABLE);
-        }
-        assert_eq!(stage.registry.reported(), vec![("d1".to_owned(), reason); 3]);
-        assert!(stage.upstream.asked() <= 10, "{reason}: a failure is remembered for a moment");
-    }
-}
-
-#[tokio::test]
-async fn an_iso_without_a_boot_loader_that_we_know_is_reported() {
-    let lab = Lab::new();
-    let iso = lab.put("readme", "nothing to boot").build(&[]);
-    let stage = Stage::new(std::fs::read(iso).unwrap().into()).await;
-    assert_eq!(ask("GET", &stage.iso(1), &[]).await.unwrap().status(), StatusCode::BAD_GATEWAY);
-    assert_eq!(stage.registry.reported(), [("d1".to_owned(), "NoKnownBootLoader")]);
-}
-
-#[tokio::test]
-async fn a_truncated_download_breaks_off_and_is_reported() {
-    let (original, _) = images().await;
-    let stage = Stage::new(original.clone()).await;
-    assert_eq!(ask("HEAD", &stage.iso(1), &[]).await.unwrap().status(), StatusCode::OK);
-    stage.upstream.behave(Manners { cut_at: original.len() as u64 / 2, ..Manners::default() });
-    assert!(ask("GET", &stage.iso(1), &[]).await.is_none(), "half an image must not look like a whole one");
-    assert_eq!(stage.registry.reported(), [("d1".to_owned(), "IsoUnreadable")]);
-}
-
-#[tokio::test]
-async fn a_replaced_iso_is_served_anew_and_never_mixed() {
-    let ((first, _), (second, rewritten)) = (images().await, images().await);
-    let stage = Stage::new(first).await;
-    let url = stage.iso(1);
-    let etag = ask("HEAD", &url, &[]).await.unwrap().headers()["etag"].to_str().unwrap().to_owned();
-    stage.upstream.replace(second, "\"two\"");
-    assert!(ask("GET", &url, &[]).await.is_none());
-    assert_eq!(stage.registry.reported(), [("d1".to_owned(), "IsoChanged")]);
-    let again = ask("GET", &url, &[("range", "bytes=1000000-"), ("if-range", &etag)]).await.unwrap();
-    assert_eq!(again.status(), StatusCode::OK, "who had a part of the old one gets all of the new one");
-    assert_ne!(again.headers()["etag"], etag.as_str());
-    assert!(again.body() == &rewritten);
-}
-
-#[tokio::test]
 async fn an_answer_never_holds_more_than_one_buffer() {
     let (original, rewritten) = images().await;
     let stage = Stage::new(original).await;
@@ -204,24 +149,7 @@ async fn an_answer_never_holds_more_than_one_buffer() {
     assert!(read == rewritten);
 }
 
-#[tokio::test]
-async fn an_iso_that_was_uploaded_by_half_is_reported() {
-    let (original, _) = images().await;
-    let stage = Stage::new(original.slice(..original.len() / 2)).await;
-    assert_eq!(ask("GET", &stage.iso(1), &[]).await.unwrap().status(), StatusCode::BAD_GATEWAY);
-    assert_eq!(stage.registry.reported(), [("d1".to_owned(), "IsoTruncated")]);
-}
-
-#[tokio::test]
-async fn preparing_goes_on_when_an_impatient_bmc_has_left() {
-    let (original, _) = images().await;
-    let stage = Stage::new(original).await;
-    stage.upstream.behave(Manners { thinks: Duration::from_millis(200), ..Manners::default() });
-    let url = stage.iso(1);
-    assert!(tokio::time::timeout(Duration::from_millis(300), ask("HEAD", &url, &[])).await.is_err());
-    assert_eq!(ask("HEAD", &url, &[]).await.unwrap().status(), StatusCode::OK);
-    assert_eq!(stage.upstream.opened(), 1);
-}
+/// Also when nobody had waited for the failure.
 
 #[tokio::test]
 async fn orders_that_nobody_needs_any_more_are_forgotten() {
@@ -259,6 +187,7 @@ async fn idle_connections_make_room_and_endless_heads_are_refused() {
 }
 
 /// Our own fetcher is the client: it must trust the certificate, and gets what a BMC gets.
+
 #[tokio::test]
 async fn an_image_is_served_over_tls() {
     let (original, rewritten) = images().await;
