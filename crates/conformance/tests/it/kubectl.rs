@@ -141,6 +141,7 @@ async fn kubectl_selects_and_sorts(s: &mut Story) {
 async fn kubectl_watches(s: &mut Story) {
     with_widget(s).await;
     let script = "\
+: >out
 lines() { until [ $(wc -l <out) -ge $1 ]; do sleep 0.05; done; }
 kubectl get wd -w >out & watch=$!
 lines 2
@@ -151,14 +152,14 @@ lines 4
 kill $watch
 cat out";
     s.run(script).await.ok().prints("red  4");
+    // Whoever watches from now on does not say when that is.
     let script = "\
-lines() { until [ $(wc -l <out) -ge $1 ]; do sleep 0.05; done; }
+: >out
 kubectl get configmap one -w --watch-only -o name >out & watch=$!
-sleep 1
 kubectl create configmap one
-lines 1
+until [ -s out ]; do kubectl annotate configmap one --overwrite now=$(date +%s%N) >/dev/null; sleep 0.2; done
 kill $watch
-cat out";
+head -1 out";
     s.run(script).await;
 }
 
