@@ -356,9 +356,17 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     fn remember(&self, key: &HostKey, what: &'static str, written: kube::Result<D::Claim>) -> Result<D::Claim, Error> {
         self.metrics.api_write(D::NAME, what, written.is_ok());
-        let claim = written.map_err(|error| Error::of(key, what, error))?;
-        self.latest.put(&claim);
-        Ok(claim)
+        match written {
+            Ok(claim) => {
+                self.latest.put(&claim);
+                Ok(claim)
+            }
+            Err(error) => {
+                // Whatever we wrote last may not be what there is; the watch knows better.
+                self.latest.forget(key);
+                Err(Error::of(key, what, error))
+            }
+        }
     }
 
     fn domain_keys(&self, claim: &D::Claim) -> Vec<String> {

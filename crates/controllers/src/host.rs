@@ -360,7 +360,11 @@ impl<D: HostDialect> HostLoop<D> {
                 self.latest.put(&host);
                 Ok(host)
             }
-            Err(kube::Error::Api(status)) if status.code == 409 => Err(Error::Conflict(key.clone())),
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                // Whatever we wrote last is not what there is; the watch knows better.
+                self.latest.forget(key);
+                Err(Error::Conflict(key.clone()))
+            }
             Err(error) => Err(Error::Write { host: key.clone(), what, source: Box::new(error) }),
         }
     }

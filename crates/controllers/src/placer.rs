@@ -11,6 +11,7 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::dialect::{HostDialect, HostKey};
@@ -22,6 +23,8 @@ const GATHER: Duration = Duration::from_millis(25);
 const WRITES_AT_ONCE: usize = 8;
 /// How long to wait after a write that the API server did not take.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
+/// How long a refusal stands before another one takes its place.
+const SAID_FOR: Duration = Duration::from_secs(5);
 
 /// Who waits for a host, and what it would write on it.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +44,8 @@ pub(crate) struct Placer {
 #[derive(Debug, Default)]
 struct Room {
     waiting: BTreeMap<ClaimantName, Wanted>,
-    refusals: HashMap<ClaimantName, String>,
+    /// Why somebody got no host, and since when that is said.
+    refusals: HashMap<ClaimantName, (String, Instant)>,
 }
 
 impl Placer {
@@ -63,7 +67,7 @@ impl Placer {
 
     /// Why it got no host, when it was last tried.
     pub(crate) fn refusal(&self, claimant: &ClaimantName) -> Option<String> {
-        self.room().refusals.get(claimant).cloned()
+        self.room().refusals.get(claimant).map(|(why, _)| why.clone())
     }
 
     /// Places for as long as it is polled. Tells those about whom something has changed.
@@ -108,7 +112,7 @@ impl Placer {
         let (keys, hosts): (Vec<_>, Vec<_>) =
             roster.candidates().into_iter().map(|(key, version, host)| ((key, version), host)).unzip();
         let requests: Vec<_> = waiting.iter().map(|(_, wanted)| wanted.request.clone()).collect();
-        let mut claims = Vec::new();
+        let (mut claims, mut again) = (Vec::new(), false);
         for ((claimant, wanted), outcome) in waiting.into_iter().zip(place(&requests, &hosts)) {
             match outcome {
                 Outcome::Placed(name) => {
@@ -119,11 +123,10 @@ impl Placer {
                         async move { (claimant, key, write.await) }
                     }));
                 }
-                Outcome::Refused(refusal) => self.refuse(&claimant, refusal.to_string(), tell),
+                Outcome::Refused(refusal) => again |= !self.refuse(&claimant, refusal.to_string(), tell),
             }
         }
         let mut writes = futures::stream::iter(claims).buffer_unordered(WRITES_AT_ONCE);
-        let mut again = false;
         while let Some((claimant, key, written)) = writes.next().await {
             match written {
                 Ok(host) => {
@@ -146,12 +149,20 @@ impl Placer {
         again
     }
 
-    fn refuse(&self, claimant: &ClaimantName, why: String, tell: &UnboundedSender<ClaimantName>) {
+    /// Notes why somebody gets no host. Answers whether that could be told: in a busy fleet it changes with every host, and
+    /// nobody can read that fast.
+    fn refuse(&self, claimant: &ClaimantName, why: String, tell: &UnboundedSender<ClaimantName>) -> bool {
         let mut room = self.room();
-        if room.waiting.contains_key(claimant) && room.refusals.get(claimant) != Some(&why) {
-            room.refusals.insert(claimant.clone(), why);
-            tell.send(claimant.clone()).ok();
+        let told = room.refusals.get(claimant);
+        if !room.waiting.contains_key(claimant) || told.is_some_and(|(told, _)| *told == why) {
+            return true;
         }
+        if told.is_some_and(|(_, since)| since.elapsed() < SAID_FOR) {
+            return false;
+        }
+        room.refusals.insert(claimant.clone(), (why, Instant::now()));
+        tell.send(claimant.clone()).ok();
+        true
     }
 
     fn room(&self) -> MutexGuard<'_, Room> {

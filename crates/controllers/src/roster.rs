@@ -63,9 +63,11 @@ struct Entry {
 }
 
 impl Roster {
-    /// A list begins: who is not in it at its end is gone.
+    /// A list begins: who is not in it at its end is gone. What it shows counts, also if it is older than what was known:
+    /// the API server may have been restored from a backup.
     pub(crate) fn begin_list(&self) {
         let mut entries = self.entries();
+        entries.hosts.values_mut().for_each(|entry| entry.version = 0);
         entries.unseen = Some(entries.hosts.keys().cloned().collect());
     }
 

@@ -64,7 +64,12 @@ impl ClaimDialect for Beskar7Machines {
 
     fn order(machine: &Beskar7Machine, id: &str, _: Option<&MachineView>) -> Value {
         json!({
-            "metadata": { "annotations": { names::CLAIM_ID: id, names::CLAIM_GROUP: group(machine) } },
+            "metadata": { "annotations": {
+                names::CLAIM_ID: id,
+                names::CLAIM_GROUP: group(machine),
+                // What was said about an earlier claim.
+                names::RELEASE: null,
+            } },
             "spec": {
                 "consumerRef": {
                     "apiVersion": Beskar7Machine::api_version(&()),

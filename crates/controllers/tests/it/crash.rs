@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::beskar7::PhysicalHost;
 use controllers::clock::SystemClock;
 use controllers::leader::Timing;
-use controllers::operator::Election;
+use controllers::operator::{Config, Election};
 use futures::future::join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -49,23 +49,28 @@ async fn delete(world: &World, bmc: &sim::Bmc) {
 
 /// Runs an operator that is killed right after its nth effect, and then another one, while `life` goes on. False if
 /// the life was over before.
-async fn killed_after(effects: usize, world: &World, life: impl Future<Output = ()>) -> bool {
+pub(crate) async fn killed_after(
+    effects: usize,
+    world: &World,
+    change: fn(&mut Config),
+    life: impl Future<Output = ()>,
+) -> bool {
     let gate = Gate::shutting_after(effects);
-    let first = world.launch(gate.clone(), Hurry::by(HURRY), |_| {});
+    let first = world.launch(gate.clone(), Hurry::by(HURRY), change);
     let mut life = pin!(life);
     tokio::select! {
         () = &mut life => return false,
         () = gate.is_shut() => {}
     }
     first.kill().await;
-    world.hurry();
+    world.start_operator_with(Hurry::by(HURRY), change);
     life.await;
     true
 }
 
 /// Kills after the first effect, after the second, and so on, each in a life of its own, until there are no more.
 /// Answers how many there were.
-async fn killed_after_each(once: impl AsyncFn(usize) -> bool) -> usize {
+pub(crate) async fn killed_after_each(once: impl AsyncFn(usize) -> bool) -> usize {
     let lanes = (1..=LANES).map(async |lane| {
         let mut effects = lane;
         while once(effects).await {
@@ -85,7 +90,7 @@ async fn killed_after_any_effect_between_registration_and_release_the_operator_t
             world.release(&bmc).await;
             assert_eq!((bmc.first().boots, bmc.first().resets), (1, 3), "off once more: {:?}", bmc.journal());
         };
-        killed_after(effects, &world, life).await
+        killed_after(effects, &world, |_| {}, life).await
     })
     .await;
     assert!(effects > 20, "anchors, statuses, power off, insert, override, power on, power off, eject: {effects}");
@@ -98,21 +103,21 @@ async fn killed_after_any_effect_of_a_deletion_the_operator_takes_up_where_it_wa
         world.hurry();
         provision(&world, &bmc).await;
         world.stop_operator().await;
-        killed_after(effects, &world, delete(&world, &bmc)).await
+        killed_after(effects, &world, |_| {}, delete(&world, &bmc)).await
     })
     .await;
     assert!(effects > 5, "anchors, statuses, power off, eject, finalizer: {effects}");
 }
 
 /// Long enough for a busy machine to renew in, short enough to wait for.
-const TIMING: Timing = Timing {
+pub(crate) const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(6),
     renew_deadline: Duration::from_secs(4),
     retry_period: Duration::from_millis(500),
     jitter: 1.2,
 };
 
-const ELECTION_ROLE: &str = concat!(
+pub(crate) const ELECTION_ROLE: &str = concat!(
     include_str!("../../../../config/rbac/leader_election_role.yaml"),
     "
 ---

@@ -19,21 +19,21 @@ impl World {
         world
     }
 
-    fn start_alone(&self) {
+    pub(crate) fn start_alone(&self) {
         self.start_operator_with(SystemClock, |config| config.cluster_api = false);
     }
 
-    fn machines(&self) -> Api<Beskar7Machine> {
+    pub(crate) fn machines(&self) -> Api<Beskar7Machine> {
         Api::namespaced(self.cluster.admin(), &self.namespace)
     }
 
-    async fn create_machine(&self, name: &str, spec: Value) -> Beskar7Machine {
+    pub(crate) async fn create_machine(&self, name: &str, spec: Value) -> Beskar7Machine {
         let machine = json!({ "metadata": { "name": name }, "spec": spec });
         let machine = serde_json::from_value(machine).unwrap();
         self.machines().create(&PostParams::default(), &machine).await.unwrap()
     }
 
-    async fn wait_for_machine(
+    pub(crate) async fn wait_for_machine(
         &self,
         name: &str,
         what: &str,
@@ -55,18 +55,18 @@ impl World {
         }
     }
 
-    async fn wait_for_ready(&self, name: &str) -> Beskar7Machine {
+    pub(crate) async fn wait_for_ready(&self, name: &str) -> Beskar7Machine {
         self.wait_for_machine(name, "ready", |machine| {
             machine.status.as_ref().is_some_and(|status| status.ready == Some(true))
         })
         .await
     }
 
-    async fn delete_machine(&self, name: &str) {
+    pub(crate) async fn delete_machine(&self, name: &str) {
         self.machines().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    async fn wait_for_no_machine(&self, name: &str) {
+    pub(crate) async fn wait_for_no_machine(&self, name: &str) {
         let machines = self.machines();
         wait_for(&format!("{name} to be gone"), SOON, async || {
             machines.get_opt(name).await.unwrap().is_none().then_some(())
@@ -80,16 +80,16 @@ impl World {
     }
 }
 
-fn iso() -> Value {
+pub(crate) fn iso() -> Value {
     json!({ "osFamily": "kairos", "imageURL": ISO, "provisioningMode": "PreBakedISO" })
 }
 
-fn told(machine: &Beskar7Machine, type_: &str) -> (String, String, String) {
+pub(crate) fn told(machine: &Beskar7Machine, type_: &str) -> (String, String, String) {
     let condition = machine.status.as_ref().and_then(|status| status.condition(type_)).cloned();
     condition.map(|it| (it.status, it.reason, it.message)).unwrap_or_default()
 }
 
-fn host_of(machine: &Beskar7Machine) -> Option<String> {
+pub(crate) fn host_of(machine: &Beskar7Machine) -> Option<String> {
     machine.status.as_ref().and_then(|status| status.host_ref.as_ref()).map(|host| host.name.clone())
 }
 

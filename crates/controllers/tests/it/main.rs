@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod api_outage;
+mod bad_days;
 mod connection;
 mod crash;
 mod deletion;

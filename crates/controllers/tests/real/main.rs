@@ -1,10 +1,14 @@
-//! The operator against Redfish services that we did not write, and a virtual machine that really boots.
+//! The operator against Redfish services that we did not write, a virtual machine that really boots, and the real
+//! controllers of Cluster API.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Depot, FakeSystem, Sushy, VmLab, build_iso, wait_for};
+
+mod clusters;
+mod site;
 
 #[path = "../it/gate.rs"]
 #[allow(dead_code, reason = "the harness serves another binary too")]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sim::PowerState;
 use testkit::{CapiRelease, Cluster, ClusterApi, NewNode, NodeRole, Workload, wait_ok};
 
-use crate::PATIENCE;
+use crate::clusters::PATIENCE;
 use crate::world::{World, spec, state_of};
 
 pub(crate) const NAME: &str = "walk";

@@ -1,15 +1,5 @@
 //! Clusters under the real controllers of Cluster API: core, kubeadm bootstrap and kubeadm control plane. BMCs are
 //! simulated, nodes are stood in for; they join without a provider id.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-mod site;
-
-#[path = "../it/gate.rs"]
-#[allow(dead_code, reason = "the harness serves another binary too")]
-mod gate;
-#[path = "../it/world.rs"]
-#[allow(dead_code, reason = "the harness serves another binary too")]
-mod world;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,10 +7,10 @@ use std::time::Duration;
 use serde_json::json;
 use testkit::{CapiRelease, wait_ok};
 
-use site::Site;
+use crate::site::{self, Site};
 
 /// KubeadmControlPlane starts its next machine half a minute after the last.
-const PATIENCE: Duration = Duration::from_mins(3);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 #[tokio::test]
 async fn a_cluster_lives_and_dies_under_cluster_api_1_13() {

@@ -1,0 +1,163 @@
+//! Machines on bad days: operators killed at any moment, too few hosts, owners that change their minds.
+
+use std::collections::BTreeSet;
+
+use api::beskar7::Beskar7Machine;
+use controllers::clock::SystemClock;
+use futures::future::join_all;
+use kube::api::ListParams;
+use sim::{Effect, Kind, PowerState};
+use testkit::{wait_for, wait_ok};
+
+use crate::crash::{ELECTION_ROLE, TIMING, killed_after, killed_after_each};
+use crate::gate::Gate;
+use crate::machines::{host_of, iso, told};
+use crate::world::{SOON, World, instant_bmc, state_of};
+
+/// A quiet world with so many hosts, registered but not looked at.
+async fn hosts(prefix: &str, count: usize) -> World {
+    let world = World::quiet(prefix).await;
+    world.create_secret("bmc", "admin", "password").await;
+    join_all((0..count).map(async |number| {
+        let name = format!("server-{number:02}");
+        world.add_bmc(&name, instant_bmc(&name));
+        world.create_host(&name, serde_json::json!({})).await;
+    }))
+    .await;
+    world
+}
+
+/// The life of a machine: it gets one of two servers, which boots once, and gives it back.
+async fn life(world: &World) {
+    world.create_machine("node", iso()).await;
+    let machine = world.wait_for_ready("node").await;
+    let host = host_of(&machine).unwrap();
+    let claimed = world.claimed_hosts().await;
+    assert_eq!(claimed, BTreeSet::from([host.clone()]), "one machine, one server");
+    assert_eq!(world.bmc(&host).first().boots, 1, "{:?}", world.bmc(&host).journal());
+    world.delete_machine("node").await;
+    world.wait_for_no_machine("node").await;
+    for name in ["server-00", "server-01"] {
+        world.wait_for_state(name, "Available").await;
+        assert_eq!(world.bmc(name).first().power(), PowerState::Off);
+    }
+    let boots: u32 = ["server-00", "server-01"].iter().map(|name| world.bmc(name).first().boots).sum();
+    assert_eq!(boots, 1, "no other server was started");
+}
+
+impl World {
+    async fn claimed_hosts(&self) -> BTreeSet<String> {
+        let hosts = self.hosts().list(&ListParams::default()).await.unwrap().items;
+        hosts.iter().filter(|host| host.spec.consumer_ref.is_some()).map(kube::ResourceExt::name_any).collect()
+    }
+}
+
+#[tokio::test]
+async fn killed_after_any_effect_of_a_machines_life_the_operator_takes_up_where_it_was() {
+    let most = killed_after_each(async |effects| {
+        let world = hosts(&format!("machine-{effects}"), 2).await;
+        killed_after(effects, &world, |config| config.cluster_api = false, life(&world)).await
+    })
+    .await;
+    assert!(most > 10, "a life has more effects than {most}");
+}
+
+#[tokio::test]
+async fn fifty_machines_race_for_thirty_hosts_and_the_leader_is_killed_in_the_middle() {
+    let world = hosts("race", 30).await;
+    let role = ELECTION_ROLE.replace("beskar7-system", &world.namespace);
+    world.cluster.apply_yaml_in(&world.namespace, &role).await;
+    let replica = |identity: &str| {
+        let election = controllers::operator::Election {
+            namespace: world.namespace.clone(),
+            lease: "beskar7".into(),
+            identity: identity.into(),
+            timing: TIMING,
+        };
+        world.launch(Gate::default(), SystemClock, |config| {
+            config.cluster_api = false;
+            config.election = Some(election);
+        })
+    };
+    let (first, second) = (replica("a"), replica("b"));
+    join_all((0..30).map(async |number| world.wait_for_state(&format!("server-{number:02}"), "Available").await)).await;
+    join_all((0..50).map(async |number| world.create_machine(&format!("node-{number:02}"), iso()).await)).await;
+    wait_for("some to be claimed", SOON, async || (world.claimed_hosts().await.len() >= 10).then_some(())).await;
+    first.kill().await;
+
+    wait_ok("thirty machines to be ready and twenty to be told", SOON * 2, async || {
+        let machines = world.machines().list(&ListParams::default()).await.unwrap().items;
+        let ready = machines.iter().filter(|machine| is_ready(machine)).count();
+        let told =
+            machines.iter().filter(|machine| told(machine, "PhysicalHostAssociated").1 == "WaitingForPhysicalHost");
+        let told = told.count();
+        if (ready, told) == (30, 20) { Ok(()) } else { Err(format!("{ready} are ready, {told} were told")) }
+    })
+    .await;
+    let machines = world.machines().list(&ListParams::default()).await.unwrap().items;
+    let taken: Vec<_> = machines.iter().filter_map(host_of).collect();
+    assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), 30, "{taken:?}");
+    for number in 0..30 {
+        let bmc = world.bmc(&format!("server-{number:02}"));
+        assert_eq!(bmc.first().boots, 1, "server-{number:02}: {:?}", bmc.journal());
+    }
+
+    // Whoever waits gets what somebody gives back.
+    let done: Vec<_> =
+        machines.iter().filter(|machine| is_ready(machine)).take(5).map(kube::ResourceExt::name_any).collect();
+    join_all(done.iter().map(async |name| world.delete_machine(name).await)).await;
+    wait_ok("thirty machines to be ready again", SOON * 2, async || {
+        let machines = world.machines().list(&ListParams::default()).await.unwrap().items;
+        let ready = machines.iter().filter(|machine| is_ready(machine)).count();
+        if ready == 30 && machines.len() == 45 { Ok(()) } else { Err(format!("{ready} of {}", machines.len())) }
+    })
+    .await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_machine_may_be_deleted_at_any_moment() {
+    let world = hosts("hasty", 1).await;
+    world.start_alone();
+    let bmc = world.bmc("server-00");
+    world.wait_for_state("server-00", "Available").await;
+
+    world.create_machine("at-once", iso()).await;
+    world.delete_machine("at-once").await;
+    world.wait_for_no_machine("at-once").await;
+
+    bmc.faults().add(Effect::Latency(std::time::Duration::from_secs(2)).always().kind(Kind::InsertMedia).times(1));
+    world.create_machine("claiming", iso()).await;
+    wait_for("the insertion", SOON, async || {
+        bmc.journal().iter().any(|mutation| mutation.kind == Kind::InsertMedia).then_some(())
+    })
+    .await;
+    world.delete_machine("claiming").await;
+    world.wait_for_no_machine("claiming").await;
+    let host = world.wait_for_state("server-00", "Available").await;
+    assert_eq!(host.spec.consumer_ref, None);
+    assert_eq!(bmc.first().power(), PowerState::Off);
+    assert_eq!(bmc.first().boots, 0, "what was never wanted any more was not started");
+}
+
+#[tokio::test]
+async fn a_host_that_dies_after_the_claim_is_told_about_and_goes_on_when_it_is_back() {
+    let world = hosts("dies", 1).await;
+    world.start_alone();
+    let bmc = world.bmc("server-00");
+    world.wait_for_state("server-00", "Available").await;
+    bmc.faults().add(Effect::Refuse.always());
+    world.create_machine("node", iso()).await;
+    let told_so = |machine: &Beskar7Machine| {
+        let (status, reason, message) = told(machine, "InfrastructureReady");
+        status == "False" && reason == "Unreachable" && message.contains("server-00")
+    };
+    world.wait_for_machine("node", "to be told", told_so).await;
+    bmc.faults().clear();
+    world.wait_for_ready("node").await;
+    assert_eq!(state_of(&world.host("server-00").await), "Provisioned");
+}
+
+fn is_ready(machine: &Beskar7Machine) -> bool {
+    machine.status.as_ref().is_some_and(|status| status.ready == Some(true))
+}
