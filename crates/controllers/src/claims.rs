@@ -12,7 +12,7 @@ use engine::host::{Claim, Consumer};
 use engine::placement::Request;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
@@ -34,6 +34,9 @@ use crate::roster::{Holding, Roster};
 const DECISIONS: usize = 4;
 /// How often it is looked again while something outside is in the way.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// How long the watch is given to show what the API server already says.
+const CATCH_UP: Duration = Duration::from_millis(500);
 
 /// A kind of resource that claims hosts, and how it is to be understood.
 pub(crate) trait ClaimDialect: Send + Sync + 'static {
@@ -162,6 +165,10 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let mut claim = self.latest.newest(seen);
         for _ in 0..DECISIONS {
             let key = HostKey::of(claim.as_ref());
+            if self.placer.is_writing(&name_of(&key)) {
+                // We are woken when it is known how that ended.
+                return Ok(None);
+            }
             let ours = claim.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
             if claim.meta().deletion_timestamp.is_some() && !ours {
                 self.forget(&key);
@@ -202,7 +209,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                 Act::NameProvider(provider) => {
                     return self.write(claim, key, D::provider(provider), "provider id").await.map(Next::Decide);
                 }
-                Act::LetGo => return self.let_go(claim, key).await,
+                Act::LetGo => return self.let_go(claim, key, decision).await,
                 Act::Release { host, quarantine } => {
                     if let Some(why) = self.paused_now(key, decision).await {
                         info!(claim = %key, host, why, "not released");
@@ -306,7 +313,22 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         }
     }
 
-    async fn let_go(&self, claim: &D::Claim, key: &HostKey) -> Result<Next<D::Claim>, Error> {
+    /// Whether a host bears the claim, as of now and not as of the watch: a claim that is left behind is a server lost.
+    async fn is_borne(&self, key: &HostKey, id: &str) -> Result<bool, Error> {
+        let hosts: Api<<D::Hosts as HostDialect>::Host> = Api::namespaced(self.client.clone(), &key.namespace);
+        let ours = ListParams::default().fields(&format!("spec.consumerRef.name={}", key.name));
+        let found =
+            hosts.list(&ours).await.map_err(|error| Error::of(key, "nothing before its host is known", error))?;
+        Ok(found.iter().any(|host| host.annotations().get(D::ID_ANNOTATION).is_some_and(|borne| borne == id)))
+    }
+
+    async fn let_go(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Next<D::Claim>, Error> {
+        if decision.holdings.is_empty()
+            && let Some(id) = &decision.memory.id
+            && self.is_borne(key, id).await?
+        {
+            return Ok(Next::Rest(Some(CATCH_UP)));
+        }
         let rest: Vec<_> = claim.finalizers().iter().filter(|finalizer| *finalizer != D::FINALIZER).collect();
         match self.write(claim, key, json!({ "metadata": { "finalizers": rest } }), "finalizer").await {
             Err(Error::Write { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {}

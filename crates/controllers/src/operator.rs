@@ -205,8 +205,13 @@ impl Operator {
             let work = async {
                 futures::join!(
                     self.drive(hosts.clone(), roster.clone(), woken, wake_machine.clone()),
-                    self.drive_claims(machines.clone(), woken_machines),
-                    self.drive_clusters(clusters.clone(), woken_clusters),
+                    async {
+                        roster.is_complete().await;
+                        futures::join!(
+                            self.drive_claims(machines.clone(), woken_machines),
+                            self.drive_clusters(clusters.clone(), woken_clusters),
+                        )
+                    },
                     machines.placer.run::<PhysicalHosts>(&self.client, &roster, &wake, &wake_machine),
                     machines.nodes.run(&self.client),
                     follow_cluster_api,

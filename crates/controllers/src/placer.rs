@@ -1,6 +1,6 @@
 //! One task places everybody who waits for a host, from one snapshot, and writes the claims.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub(crate) struct Placer {
 #[derive(Debug, Default)]
 struct Room {
     waiting: BTreeMap<ClaimantName, Wanted>,
+    /// Whose claims are being written.
+    writing: HashSet<ClaimantName>,
     /// Why somebody got no host, and since when that is said.
     refusals: HashMap<ClaimantName, (String, Instant)>,
 }
@@ -63,6 +65,17 @@ impl Placer {
         let mut room = self.room();
         room.waiting.remove(claimant);
         room.refusals.remove(claimant);
+    }
+
+    /// Whether a claim for it is being written right now. Until that is over, nobody can say whether it has a host.
+    pub(crate) fn is_writing(&self, claimant: &ClaimantName) -> bool {
+        self.room().writing.contains(claimant)
+    }
+
+    /// Whether a claim may be written: whoever does not wait any more gets none.
+    fn begin(&self, claimant: &ClaimantName) -> bool {
+        let mut room = self.room();
+        room.waiting.contains_key(claimant) && room.writing.insert(claimant.clone())
     }
 
     /// Why it got no host, when it was last tried.
@@ -117,7 +130,7 @@ impl Placer {
             match outcome {
                 Outcome::Placed(name) => {
                     let host = keys.iter().find(|(key, _)| key.namespace == claimant.0 && key.name == name);
-                    claims.extend(host.map(|(key, version)| {
+                    claims.extend(host.filter(|_| self.begin(&claimant)).map(|(key, version)| {
                         let write = write::<D>(client.clone(), key.clone(), *version, wanted.claim);
                         let key = key.clone();
                         async move { (claimant, key, write.await) }
@@ -128,22 +141,28 @@ impl Placer {
         }
         let mut writes = futures::stream::iter(claims).buffer_unordered(WRITES_AT_ONCE);
         while let Some((claimant, key, written)) = writes.next().await {
-            match written {
+            let told = match written {
                 Ok(host) => {
                     info!(claimant = %format!("{}/{}", claimant.0, claimant.1), host = %key, "claimed");
                     self.withdraw(&claimant);
-                    for told in roster.put::<D>(&host) {
-                        tell.send(told).ok();
-                    }
                     tell_host.send(key).ok();
+                    roster.put::<D>(&host)
                 }
                 // Somebody else wrote the host meanwhile: the watch will show what.
-                Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => again = true,
+                Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {
+                    again = true;
+                    Vec::new()
+                }
                 Err(error) => {
                     warn!(%error, host = %key, "the claim cannot be written");
                     self.refuse(&claimant, format!("PhysicalHost {} cannot be claimed: {error}.", key.name), tell);
                     again = true;
+                    Vec::new()
                 }
+            };
+            self.room().writing.remove(&claimant);
+            for claimant in told.into_iter().chain([claimant]) {
+                tell.send(claimant).ok();
             }
         }
         again

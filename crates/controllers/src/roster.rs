@@ -7,7 +7,7 @@ use api::capi::MachineAddress;
 use engine::claim;
 use engine::placement::Candidate;
 use kube::ResourceExt;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::dialect::{HostDialect, HostKey};
 
@@ -45,6 +45,8 @@ pub struct Holding {
 pub struct Roster {
     entries: Mutex<Entries>,
     changed: Notify,
+    /// Whether all hosts have been listed once.
+    complete: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -77,8 +79,15 @@ impl Roster {
         let gone: Vec<_> = entries.unseen.take().into_iter().flatten().collect();
         let told = gone.iter().flat_map(|key| entries.remove(key)).collect();
         drop(entries);
+        self.complete.send_replace(true);
         self.changed.notify_one();
         told
+    }
+
+    /// Waits until all hosts have been listed once. Before that, nobody can say that a machine has no host.
+    pub(crate) async fn is_complete(&self) {
+        // The sender is ours, so it is not gone.
+        self.complete.subscribe().wait_for(|complete| *complete).await.ok();
     }
 
     /// A host was seen, or we have just written it. Answers who should know. An older sight changes nothing.
