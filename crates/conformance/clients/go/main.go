@@ -206,10 +206,12 @@ func lead(ctx context.Context, config *rest.Config, namespace string) {
 		}
 		leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
 			Lock: lock, ReleaseOnCancel: true,
-			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 200 * time.Millisecond,
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(context.Context) {
 					fmt.Println(identity, "leads")
+					// Whoever stops in the middle of a renewal cannot release: its lease is not what it last saw.
+					waitForRenewal(ctx, client, namespace)
 					stop()
 				},
 				OnStoppedLeading: func() { fmt.Println(identity, "leads no more") },
@@ -220,4 +222,21 @@ func lead(ctx context.Context, config *rest.Config, namespace string) {
 	lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, "suite-go", metav1.GetOptions{})
 	check("lease", err)
 	fmt.Println("the lease is free:", *lease.Spec.HolderIdentity == "", "after transitions:", *lease.Spec.LeaseTransitions)
+}
+
+// waitForRenewal returns right after the lease was renewed: the next renewal is a second away.
+func waitForRenewal(ctx context.Context, client kubernetes.Interface, namespace string) {
+	var first time.Time
+	for {
+		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, "suite-go", metav1.GetOptions{})
+		check("lease", err)
+		renewed := lease.Spec.RenewTime.Time
+		if first.IsZero() {
+			first = renewed
+		}
+		if renewed.After(first) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
