@@ -221,12 +221,22 @@ impl World {
         self.hosts().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
     }
 
-    /// Empties a host's status, as somebody with an editor might.
+    /// Empties a host's status, as somebody with an editor might who tries again when the operator was faster.
     pub(crate) async fn wipe_status(&self, name: &str) {
-        let mut host = self.host(name).await;
-        host.status = None;
-        let wiped = self.hosts().replace_status(name, &kube::api::PostParams::default(), &host).await.unwrap();
-        assert_eq!(wiped.status, None);
+        let hosts = self.hosts();
+        wait_for(&format!("the status of {name} to be wiped"), SOON, async || {
+            let mut host = hosts.get(name).await.unwrap();
+            host.status = None;
+            match hosts.replace_status(name, &kube::api::PostParams::default(), &host).await {
+                Ok(wiped) => {
+                    assert_eq!(wiped.status, None);
+                    Some(())
+                }
+                Err(kube::Error::Api(refusal)) if refusal.code == 409 => None,
+                Err(error) => panic!("{error}"),
+            }
+        })
+        .await;
     }
 
     /// The host as it is now.
