@@ -28,7 +28,7 @@ use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::nodes::{Awaited, Nodes};
 use crate::placer::{Placer, Wanted};
-use crate::roster::{Holding, Roster};
+use crate::roster::{Held, Holding, Roster};
 
 /// How often one reconcile may decide: once, and once more after each write to the object itself.
 const DECISIONS: usize = 4;
@@ -71,6 +71,8 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     fn order(claim: &Self::Claim, id: &str, machine: Option<&MachineView>) -> Value;
     /// The end of a claim, as a merge patch for a host.
     fn release(id: &str, now: Timestamp, quarantine: Option<&str>) -> Value;
+    /// What keeps others from a host, as a merge patch for it.
+    fn quarantine(why: &str) -> Value;
     /// Its provider id, as a merge patch.
     fn provider(provider: &str) -> Value;
     /// The new status, or `None` when it says the same as the present one.
@@ -195,7 +197,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         };
         let sight = Sight {
             owner,
-            host: holdings.first().map(|(_, holding)| holding.host.clone()),
+            host: holdings.first().map(|held| held.holding.host.clone()),
             image: claim::Image::Unknown,
             refusal: self.placer.refusal(&name_of(key)),
         };
@@ -252,8 +254,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     fn await_node(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) {
         let Some(cluster_api) = &self.cluster_api else { return };
         let machine = cluster_api.machine_of(claim).filter(|machine| !machine.has_node);
-        let holding = decision.holdings.first().map(|(_, holding)| holding);
-        let uuid = holding.and_then(|holding| holding.uuid.clone());
+        let uuid = decision.holdings.first().and_then(|held| held.holding.uuid.clone());
         match (&decision.step.standing, machine, uuid) {
             (Standing::Provisioned { provider, .. }, Some(machine), Some(uuid)) => {
                 let cluster = (key.namespace.clone(), machine.cluster);
@@ -277,30 +278,38 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     async fn release(&self, decision: &Decision, quarantine: Option<&str>) -> Result<(), Error> {
-        for (host, holding) in &decision.holdings {
-            if holding.host.claimed || quarantine.is_some() {
-                self.write_host(host, D::release(&holding.id, self.clock.now(), quarantine), "the release").await?;
+        for held in &decision.holdings {
+            if held.holding.host.claimed {
+                self.write_host(held, D::release(&held.holding.id, self.clock.now(), quarantine), "the release")
+                    .await?;
+            } else if let Some(why) = quarantine {
+                // Whatever claim is on it now is not ours to take off.
+                self.write_host(held, D::quarantine(why), "the quarantine").await?;
             }
         }
         Ok(())
     }
 
-    /// A leader that was deposed in the middle may have left a claim on a second host.
+    /// A leader that was deposed in the middle may have left a claim on a second host. Only a machine that was never named
+    /// after a host can have such doubles: any other one may run on what looks like one.
     async fn drop_doubles(&self, decision: &Decision) -> Result<(), Error> {
-        for (host, holding) in decision.holdings.iter().skip(1) {
-            if holding.host.claimed && !holding.host.bound {
-                warn!(%host, "a second host bears the same claim; it is let go");
-                self.write_host(host, D::release(&holding.id, self.clock.now(), None), "the release").await?;
+        if decision.memory.provider.is_some() || !matches!(decision.step.standing, Standing::Provisioning { .. }) {
+            return Ok(());
+        }
+        for held in decision.holdings.iter().skip(1) {
+            if held.holding.host.claimed && !held.holding.host.bound {
+                warn!(host = %held.key, "a second host bears the same claim; it is let go");
+                self.write_host(held, D::release(&held.holding.id, self.clock.now(), None), "the release").await?;
             }
         }
         Ok(())
     }
 
-    async fn write_host(&self, key: &HostKey, mut patch: Value, what: &'static str) -> Result<(), Error> {
+    async fn write_host(&self, held: &Held, mut patch: Value, what: &'static str) -> Result<(), Error> {
+        let key = &held.key;
         let hosts: Api<<D::Hosts as HostDialect>::Host> = Api::namespaced(self.client.clone(), &key.namespace);
         patch["metadata"]["uid"] = json!(key.uid);
-        let version = self.roster.version(key);
-        patch["metadata"]["resourceVersion"] = json!(version);
+        patch["metadata"]["resourceVersion"] = json!(held.version.to_string());
         let written = hosts.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
         self.metrics.api_write(D::NAME, what, written.is_ok());
         match written {
@@ -356,7 +365,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let view = ClaimView {
             claim,
             standing: &decision.step.standing,
-            holding: decision.holdings.first().map(|(_, holding)| holding),
+            holding: decision.holdings.first().map(|held| &held.holding),
             machine: match &decision.owner {
                 Owner::Machine(machine) => Some(machine),
                 _ => None,
@@ -416,7 +425,7 @@ struct Decision {
     step: claim::Step,
     memory: Memory,
     owner: Owner,
-    holdings: Vec<(HostKey, Holding)>,
+    holdings: Vec<Held>,
 }
 
 /// What comes after a decision was carried out.

@@ -40,6 +40,15 @@ pub struct Holding {
     pub uuid: Option<String>,
 }
 
+/// A host that bears a claim, as it was seen.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) key: HostKey,
+    /// The version that the sight is of: whoever writes on its ground says so.
+    pub(crate) version: u64,
+    pub(crate) holding: Holding,
+}
+
 /// The hosts.
 #[derive(Debug, Default)]
 pub struct Roster {
@@ -69,7 +78,6 @@ impl Roster {
     /// the API server may have been restored from a backup.
     pub(crate) fn begin_list(&self) {
         let mut entries = self.entries();
-        entries.hosts.values_mut().for_each(|entry| entry.version = 0);
         entries.unseen = Some(entries.hosts.keys().cloned().collect());
     }
 
@@ -95,11 +103,9 @@ impl Roster {
         let key = HostKey::of(host);
         let version = host.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0);
         let mut entries = self.entries();
-        if let Some(unseen) = &mut entries.unseen {
-            unseen.remove(&key);
-        }
+        let is_listed = entries.unseen.as_mut().is_some_and(|unseen| unseen.remove(&key));
         if let Some(known) = entries.hosts.get_mut(&key) {
-            if known.version >= version && version > 0 {
+            if known.version >= version && version > 0 && !is_listed {
                 return Vec::new();
             }
             known.version = version;
@@ -125,19 +131,20 @@ impl Roster {
     }
 
     /// The hosts that bear a claim, the one that is furthest on its way first.
-    pub(crate) fn holdings(&self, claim: &str) -> Vec<(HostKey, Holding)> {
+    pub(crate) fn holdings(&self, claim: &str) -> Vec<Held> {
         let entries = self.entries();
         let keys = entries.claims.get(claim).map(Vec::as_slice).unwrap_or_default();
         let mut found: Vec<_> = keys
             .iter()
             .filter_map(|key| {
-                let holding = entries.hosts.get(key)?.offer.holdings.iter().find(|holding| holding.id == claim)?;
-                Some((key.clone(), holding.clone()))
+                let entry = entries.hosts.get(key)?;
+                let holding = entry.offer.holdings.iter().find(|holding| holding.id == claim)?.clone();
+                Some(Held { key: key.clone(), version: entry.version, holding })
             })
             .collect();
-        found.sort_by(|(left_key, left), (right_key, right)| {
-            let progress = |holding: &Holding| (holding.host.bound, holding.host.milestone);
-            progress(right).cmp(&progress(left)).then_with(|| left_key.cmp(right_key))
+        found.sort_by(|left, right| {
+            let progress = |held: &Held| (held.holding.host.bound, held.holding.host.milestone);
+            progress(right).cmp(&progress(left)).then_with(|| left.key.cmp(&right.key))
         });
         found
     }
@@ -157,11 +164,6 @@ impl Roster {
         let entries = self.entries();
         let hosts = entries.hosts.iter().filter(|(key, _)| key.namespace == namespace);
         hosts.filter_map(|(_, entry)| read(&entry.offer.candidate.labels)).collect()
-    }
-
-    /// The version that a host was last seen in.
-    pub(crate) fn version(&self, key: &HostKey) -> Option<String> {
-        self.entries().hosts.get(key).map(|entry| entry.version.to_string())
     }
 
     /// Waits for a change.

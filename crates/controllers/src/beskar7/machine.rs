@@ -101,6 +101,10 @@ impl ClaimDialect for Beskar7Machines {
         })
     }
 
+    fn quarantine(why: &str) -> Value {
+        json!({ "metadata": { "annotations": { names::QUARANTINE: why } } })
+    }
+
     fn provider(provider: &str) -> Value {
         json!({ "spec": { "providerID": provider } })
     }
