@@ -202,3 +202,53 @@ impl Entries {
         told
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use api::beskar7::PhysicalHost;
+    use serde_json::json;
+
+    use super::*;
+    use crate::beskar7::PhysicalHosts;
+
+    fn host(version: &str, claim: Option<&str>) -> PhysicalHost {
+        let mut host = json!({
+            "metadata": { "name": "a", "namespace": "lab", "uid": "1", "resourceVersion": version, "annotations": {} },
+            "spec": { "redfishConnection": { "address": "https://a", "credentialsSecretRef": "bmc" } },
+        });
+        if let Some(id) = claim {
+            host["metadata"]["annotations"]["beskar7.io/claim-id"] = json!(id);
+            host["spec"]["consumerRef"] = json!({ "kind": "Beskar7Machine", "name": "node", "namespace": "lab" });
+        }
+        serde_json::from_value(host).unwrap()
+    }
+
+    #[test]
+    fn a_claim_is_known_with_the_version_that_shows_it() {
+        let roster = Roster::default();
+        assert_eq!(roster.put::<PhysicalHosts>(&host("5", Some("id"))), [("lab".to_owned(), "node".to_owned())]);
+        let held = roster.holdings("id");
+        assert_eq!((held.len(), held[0].version), (1, 5));
+        assert!(held[0].holding.host.claimed && !held[0].holding.host.bound);
+
+        assert_eq!(roster.put::<PhysicalHosts>(&host("4", None)), [], "an older sight changes nothing");
+        assert_eq!(roster.holdings("id").len(), 1);
+        roster.put::<PhysicalHosts>(&host("6", None));
+        assert_eq!(roster.holdings("id").len(), 0);
+    }
+
+    #[test]
+    fn a_list_counts_also_if_it_is_older_and_ends_what_it_does_not_show() {
+        let roster = Roster::default();
+        roster.put::<PhysicalHosts>(&host("9", Some("id")));
+        roster.begin_list();
+        assert_eq!(roster.candidates()[0].1, 9, "nobody writes on the ground of nothing meanwhile");
+        roster.put::<PhysicalHosts>(&host("3", None));
+        roster.end_list();
+        assert_eq!((roster.holdings("id").len(), roster.candidates()[0].1), (0, 3), "restored from a backup");
+
+        roster.begin_list();
+        roster.end_list();
+        assert_eq!(roster.candidates(), []);
+    }
+}

@@ -152,10 +152,10 @@ lines 4
 kill $watch
 cat out";
     s.run(script).await.ok().prints("red  4");
-    // Whoever watches from now on does not say when that is.
+    // Whoever watches from now on does not say when that is. By name it would be looked up first, and might not be there yet.
     let script = "\
 : >out
-kubectl get configmap one -w --watch-only -o name >out & watch=$!
+kubectl get configmap --field-selector metadata.name=one -w --watch-only -o name >out & watch=$!
 kubectl create configmap one
 until [ -s out ]; do kubectl annotate configmap one --overwrite now=$(date +%s%N) >/dev/null; sleep 0.2; done
 kill $watch

@@ -37,7 +37,12 @@ pub(crate) struct Hurry {
 impl Hurry {
     /// A clock of which `factor` seconds pass in each second.
     pub(crate) fn by(factor: i32) -> Self {
-        Self { start: SystemClock.now(), started: tokio::time::Instant::now(), factor }
+        Self { factor, ..Self::from(SystemClock.now()) }
+    }
+
+    /// A clock that shows `start` now and is in no hurry.
+    pub(crate) fn from(start: jiff::Timestamp) -> Self {
+        Self { start, started: tokio::time::Instant::now(), factor: 1 }
     }
 }
 
