@@ -31,6 +31,8 @@ use super::status::PhysicalHostStatus;
     label("cluster.x-k8s.io/v1beta1", "v1beta1"),
     label("cluster.x-k8s.io/v1beta2", "v1beta1"),
     selectable = ".spec.consumerRef.name",
+    // So that the boot service sees its own deployments only.
+    selectable = ".spec.remoteConfig.osFamily",
     selectable = ".status.health",
     selectable = ".status.state"
 )]

@@ -45,6 +45,15 @@ pub(super) const CLUSTER: &[Column] = &[
 /// What `kubectl get b7mt` and `b7ct` show.
 pub(super) const TEMPLATE: &[Column] = &[column("Cluster", CLUSTER_NAME, "The cluster that it belongs to"), AGE];
 
+/// What `kubectl get bootsessions` shows.
+pub(super) const BOOT_SESSION: &[Column] = &[
+    column("Host", ".spec.host", "The host that is being provisioned"),
+    column("FetchedBy", ".spec.fetched.by", "Who fetched the bootstrap data"),
+    column("Problem", ".spec.problem.reason", "What went wrong last"),
+    AGE,
+    wide("Message", ".spec.problem.message", "What went wrong last, in a sentence"),
+];
+
 const CLUSTER_NAME: &str = r".metadata.labels.cluster\.x-k8s\.io/cluster-name";
 const AGE: Column =
     Column { type_: "date", ..column("Age", ".metadata.creationTimestamp", "When the object was created") };

@@ -10,6 +10,7 @@ use kube::CustomResourceExt;
 use crate::beskar7::{
     self, Beskar7Cluster, Beskar7ClusterTemplate, Beskar7Machine, Beskar7MachineTemplate, PhysicalHost,
 };
+use crate::boot::BootSession;
 use columns::Column;
 
 /// What stands above the generated YAML.
@@ -18,11 +19,12 @@ const HEADER: &str = "# Generated from crates/api by `make manifests`. Do not ed
 /// The CRDs of all resources, in a stable order.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![
-        crd::<PhysicalHost>(columns::PHYSICAL_HOST),
-        crd::<Beskar7Machine>(columns::MACHINE),
-        crd::<Beskar7MachineTemplate>(columns::TEMPLATE),
-        crd::<Beskar7Cluster>(columns::CLUSTER),
-        crd::<Beskar7ClusterTemplate>(columns::TEMPLATE),
+        two_versions(crd::<PhysicalHost>(columns::PHYSICAL_HOST)),
+        two_versions(crd::<Beskar7Machine>(columns::MACHINE)),
+        two_versions(crd::<Beskar7MachineTemplate>(columns::TEMPLATE)),
+        two_versions(crd::<Beskar7Cluster>(columns::CLUSTER)),
+        two_versions(crd::<Beskar7ClusterTemplate>(columns::TEMPLATE)),
+        crd::<BootSession>(columns::BOOT_SESSION),
     ]
 }
 
@@ -46,7 +48,6 @@ fn yaml(crd: &CustomResourceDefinition) -> String {
     serde_saphyr::to_string(crd).expect("a CRD can be written as YAML")
 }
 
-/// One shape under two versions. With nothing to convert, the API server relabels objects by itself.
 fn crd<K: CustomResourceExt>(columns: &[Column]) -> CustomResourceDefinition {
     let mut crd = K::crd();
     for version in &mut crd.spec.versions {
@@ -55,14 +56,19 @@ fn crd<K: CustomResourceExt>(columns: &[Column]) -> CustomResourceDefinition {
             tidy(schema);
         }
     }
+    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
+    crd.spec.conversion = Some(CustomResourceConversion { strategy: "None".to_owned(), webhook: None });
+    crd
+}
+
+/// One shape under two versions. With nothing to convert, the API server relabels objects by itself.
+fn two_versions(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let old = crd.spec.versions.first().cloned().map(|mut version| {
         beskar7::OLD_VERSION.clone_into(&mut version.name);
         version.storage = false;
         version
     });
     crd.spec.versions.extend(old);
-    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
-    crd.spec.conversion = Some(CustomResourceConversion { strategy: "None".to_owned(), webhook: None });
     crd
 }
 

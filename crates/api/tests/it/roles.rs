@@ -70,6 +70,10 @@ const OPERATOR_NEEDS: &[(&str, &str)] = &[
     ("update", "beskar7clusters/finalizers.infrastructure.cluster.x-k8s.io"),
     ("watch", "beskar7machinetemplates.infrastructure.cluster.x-k8s.io"),
     ("watch", "beskar7clustertemplates.infrastructure.cluster.x-k8s.io"),
+    ("watch", "bootsessions.boot.beskar7.io"),
+    ("create", "bootsessions.boot.beskar7.io"),
+    ("update", "bootsessions.boot.beskar7.io"),
+    ("delete", "bootsessions.boot.beskar7.io"),
     ("get", "clusters.cluster.x-k8s.io"),
     ("list", "clusters.cluster.x-k8s.io"),
     ("watch", "clusters.cluster.x-k8s.io"),
@@ -90,13 +94,15 @@ const LEASE_NEEDS: &[(&str, &str)] = &[
     ("create", "leases.coordination.k8s.io"),
     ("update", "leases.coordination.k8s.io"),
     ("patch", "leases.coordination.k8s.io"),
+    // The key of the boot service.
+    ("create", "secrets."),
 ];
 
 const OPERATOR_MUST_NOT: &[(&str, &str)] = &[
     ("create", "physicalhosts.infrastructure.cluster.x-k8s.io"),
     ("delete", "physicalhosts.infrastructure.cluster.x-k8s.io"),
     ("update", "secrets."),
-    ("create", "secrets."),
+    ("delete", "secrets."),
     ("create", "beskar7machines.infrastructure.cluster.x-k8s.io"),
     ("delete", "beskar7machines.infrastructure.cluster.x-k8s.io"),
     ("create", "beskar7clusters.infrastructure.cluster.x-k8s.io"),
