@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::server::Media;
+use engine::server::{self, Media};
 use serde_json::{Map, Value, json};
 
 use crate::client::Care;
@@ -36,6 +36,8 @@ pub(crate) struct Drive {
     etag: Option<String>,
     image: Option<String>,
     inserted: bool,
+    /// How it takes images, if it says so.
+    protocols: Vec<String>,
 }
 
 impl Drive {
@@ -50,6 +52,7 @@ impl Drive {
             etag: resource.etag.clone(),
             inserted: view.flag("/Inserted").unwrap_or(image.is_some()),
             image,
+            protocols: view.texts("/Actions/#VirtualMedia.InsertMedia/TransferProtocolType@Redfish.AllowableValues"),
         }
     }
 
@@ -81,9 +84,9 @@ impl RedfishSystem {
                 Ok(()) => return Ok(()),
                 // Cisco reserves drives for its console, OpenBMC lists drives that only a browser can fill.
                 Err(error) if error.refusal().is_some_and(|refusal| matches!(refusal.status, 404 | 405 | 501)) => {
-                    last = Some(self.refused(image, known.quirks, &error));
+                    last = Some(self.refused(image, drive, known.quirks, &error));
                 }
-                Err(error) => return Err(self.refused(image, known.quirks, &error)),
+                Err(error) => return Err(self.refused(image, drive, known.quirks, &error)),
             }
         }
         Err(last.unwrap_or_else(|| {
@@ -371,7 +374,7 @@ impl RedfishSystem {
         slots
     }
 
-    fn refused(&self, image: &str, quirks: &Quirks, error: &Error) -> Error {
+    fn refused(&self, image: &str, drive: &Drive, quirks: &Quirks, error: &Error) -> Error {
         let said = match error {
             Error::Refused(refusal) if !matches!(refusal.status, 401 | 403 | 408 | 429 | 502 | 503 | 504) => {
                 format!("{} (status {})", refusal.problem, refusal.status)
@@ -379,16 +382,16 @@ impl RedfishSystem {
             Error::TaskFailed { said, .. } => said.clone(),
             // Whatever it says, it may quote the URL.
             Error::Refused(refusal) => {
-                let shown = without_secrets(image);
+                let shown = server::without_secrets(image);
                 let mut refusal = refusal.clone();
                 refusal.problem = refusal.problem.map_sentence(|text| text.replace(image, &shown));
                 return Error::Refused(refusal);
             }
             other => return other.clone(),
         };
-        let shown = without_secrets(image);
+        let shown = server::without_secrets(image);
         let said = said.replace(image, &shown);
-        let hint = hint(image, quirks).map(|hint| format!(". {hint}")).unwrap_or_default();
+        let hint = hint(image, &drive.protocols, quirks).map(|hint| format!(". {hint}")).unwrap_or_default();
         Error::MediaRefused { url: self.client.origin().to_owned(), image: shown, said: format!("{said}{hint}") }
     }
 }
@@ -436,8 +439,16 @@ fn protocol_of(image: &str) -> String {
 }
 
 /// What is known to go wrong with such a URL.
-fn hint(image: &str, quirks: &Quirks) -> Option<String> {
+fn hint(image: &str, protocols: &[String], quirks: &Quirks) -> Option<String> {
     let scheme = image.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()).unwrap_or_default();
+    let protocol = protocol_of(image);
+    // Only said after a refusal: some BMCs take more than they list.
+    if !protocols.is_empty() && !protocols.iter().any(|listed| listed.eq_ignore_ascii_case(&protocol)) {
+        return Some(format!(
+            "This BMC takes images by {} only, and this one is offered by {protocol}",
+            protocols.join(", ")
+        ));
+    }
     if !quirks.image_schemes.is_empty() && !quirks.image_schemes.contains(&scheme.as_str()) {
         return Some(format!("This firmware only takes images from {}", quirks.image_schemes.join(" and ")));
     }
@@ -448,18 +459,6 @@ fn hint(image: &str, quirks: &Quirks) -> Option<String> {
         return Some("Many BMCs want the URL to end in .iso".into());
     }
     (image.len() > 255).then(|| "Many BMCs refuse URLs of more than 255 characters".into())
-}
-
-/// A URL may carry a password or a ticket: host and file name are enough to recognise it.
-fn without_secrets(image: &str) -> String {
-    let (scheme, rest) = image.split_once("://").unwrap_or(("", image));
-    let path_and_host = rest.split(['?', '#']).next().unwrap_or_default();
-    let (authority, path) = path_and_host.split_once('/').unwrap_or((path_and_host, ""));
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    match path.rsplit_once('/') {
-        Some((_, file)) => format!("{scheme}://{host}/…/{file}"),
-        None => format!("{scheme}://{host}/{path}"),
-    }
 }
 
 #[cfg(test)]

@@ -41,17 +41,23 @@ fn cisco_blades_offer_dvd_only_and_openbmc_lists_drives_without_insertion() {
 }
 
 #[test]
-fn a_url_is_told_without_password_and_ticket() {
-    assert_eq!(without_secrets("http://u:p@h:8080/t/SECRET/a.iso?x=y"), "http://h:8080/…/a.iso");
-    assert_eq!(without_secrets("https://h/a.iso"), "https://h/a.iso");
-    assert_eq!(without_secrets("nonsense"), "://nonsense/");
+fn openbmc_takes_https_only_and_says_so() {
+    assert!(hint("http://h/a.iso", &[], of_family(Family::OpenBmc)).unwrap().contains("https"));
+    assert_eq!(hint("https://h/a.iso", &[], of_family(Family::OpenBmc)), None);
+    assert!(hint("http://h/a.iso?x=1", &[], of_family(Family::Generic)).unwrap().contains("query"));
 }
 
 #[test]
-fn openbmc_takes_https_only_and_says_so() {
-    assert!(hint("http://h/a.iso", of_family(Family::OpenBmc)).unwrap().contains("https"));
-    assert_eq!(hint("https://h/a.iso", of_family(Family::OpenBmc)), None);
-    assert!(hint("http://h/a.iso?x=1", of_family(Family::Generic)).unwrap().contains("query"));
+fn a_bmc_that_lists_how_it_takes_images_is_believed_when_it_refuses_one() {
+    let listed = json!({"#VirtualMedia.InsertMedia": {
+        "target": "/i", "TransferProtocolType@Redfish.AllowableValues": ["NFS", "CIFS"],
+    }});
+    let drive = Drive::read(&slot("1", &["CD"], listed));
+    let quirks = of_family(Family::Generic);
+    let told = hint("http://h/a.iso", &drive.protocols, quirks).unwrap();
+    assert_eq!(told, "This BMC takes images by NFS, CIFS only, and this one is offered by HTTP");
+    assert_eq!(hint("nfs://h/a.iso", &drive.protocols, quirks), None);
+    assert_eq!(hint("smb://h/a.iso", &drive.protocols, quirks), None);
 }
 
 #[test]

@@ -12,8 +12,11 @@ use engine::host::{Claim, Consumer};
 use engine::placement::Request;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::PartialObjectMeta;
 use kube::runtime::controller::Action;
+use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +26,7 @@ use tracing::{debug, info, warn};
 use crate::clock::Clock;
 use crate::cluster_api::{ClusterApi, MachineView, paused_itself};
 use crate::consumer;
+use crate::depot::{Inspector, Question};
 use crate::dialect::{HostDialect, HostKey};
 use crate::latest::Latest;
 use crate::metrics::Metrics;
@@ -61,8 +65,10 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     /// Annotation with the claim's id, on the claim and on its host.
     const ID_ANNOTATION: &'static str;
 
-    /// What is wanted.
-    fn goal(claim: &Self::Claim) -> Goal;
+    /// What is wanted. Without a boot service, nothing can be served to its host.
+    fn goal(claim: &Self::Claim, has_boot_service: bool) -> Goal;
+    /// The image that somebody has to look at before a host is claimed.
+    fn image(claim: &Self::Claim) -> Option<Question>;
     /// What is remembered.
     fn memory(claim: &Self::Claim) -> Memory;
     /// What the placer needs to know.
@@ -146,6 +152,10 @@ pub(crate) struct ClaimLoop<D: ClaimDialect> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) latest: Latest<D::Claim>,
+    /// Looks at images; `None` if there is no boot service.
+    pub(crate) inspector: Option<Inspector>,
+    /// The Secrets that there are.
+    pub(crate) secrets: Store<PartialObjectMeta<Secret>>,
 }
 
 impl<D: ClaimDialect> ClaimLoop<D> {
@@ -195,13 +205,42 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             Some(cluster_api) => cluster_api.owner(claim),
             None => paused_itself(claim).map_or(Owner::Nobody, Owner::Held),
         };
+        let goal = D::goal(claim, self.inspector.is_some());
         let sight = Sight {
-            owner,
+            owner: if goal.needs_bootstrap.is_some() { self.with_sight_of_data(owner, claim) } else { owner },
             host: holdings.first().map(|held| held.holding.host.clone()),
-            image: claim::Image::Unknown,
+            image: self.image(claim),
             refusal: self.placer.refusal(&name_of(key)),
         };
-        Decision { step: step(&D::goal(claim), &memory, &sight), memory, owner: sight.owner, holdings }
+        Decision { step: step(&goal, &memory, &sight), memory, owner: sight.owner, holdings }
+    }
+
+    /// The Secret that a Machine names may not be there.
+    fn with_sight_of_data(&self, owner: Owner, claim: &D::Claim) -> Owner {
+        let Owner::Machine(machine) = owner else { return owner };
+        let view = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
+        let secret = view.and_then(|view| view.data_secret);
+        let is_there = |name: &String| {
+            self.secrets.get(&ObjectRef::new(name).within(&claim.namespace().unwrap_or_default())).is_some()
+        };
+        match machine.bootstrap {
+            claim::Bootstrap::Ready if !secret.as_ref().is_some_and(is_there) => {
+                Owner::Machine(claim::Machine { bootstrap: claim::Bootstrap::Missing, ..machine })
+            }
+            _ => Owner::Machine(machine),
+        }
+    }
+
+    fn image(&self, claim: &D::Claim) -> claim::Image {
+        let question = D::image(claim);
+        let known = question.zip(self.inspector.as_ref()).map(|(question, inspector)| inspector.verdict(&question));
+        known.unwrap_or(claim::Image::Unknown)
+    }
+
+    fn look_at_image(&self, claim: &D::Claim, key: &HostKey) {
+        if let (Some(question), Some(inspector)) = (D::image(claim), &self.inspector) {
+            inspector.look(&question, &name_of(key));
+        }
     }
 
     async fn carry_out(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Next<D::Claim>, Error> {
@@ -220,13 +259,18 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                     self.release(decision, *quarantine).await?;
                 }
                 Act::Place => self.ask(claim, key, decision),
-                Act::CheckImage => {}
+                Act::CheckImage => self.look_at_image(claim, key),
             }
         }
         self.drop_doubles(decision).await?;
         self.await_node(claim, key, decision);
         self.tell(claim, key, decision).await?;
-        Ok(Next::Rest(matches!(decision.owner, Owner::Held(_)).then_some(LOOK_AGAIN)))
+        Ok(Next::Rest(match decision.step.standing {
+            Standing::Paused(_) => Some(LOOK_AGAIN),
+            Standing::AwaitsBootstrap(claim::Bootstrap::Missing) => Some(CATCH_UP),
+            _ if decision.step.acts.contains(&Act::CheckImage) => Some(LOOK_AGAIN),
+            _ => None,
+        }))
     }
 
     /// An id for the claim and a hold on its object, in one write.

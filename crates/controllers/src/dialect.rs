@@ -12,6 +12,7 @@ use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::depot::{Depot, Session, Shipment};
 use crate::roster::Offer;
 
 /// Annotation with the anchor: the same on the hosts of every dialect, so that none can lose it in translation.
@@ -36,8 +37,14 @@ pub trait HostDialect: Send + Sync + 'static {
     /// Whom the API server records as the writer of the status.
     const FIELD_MANAGER: &'static str;
 
-    /// What is wanted of the host.
-    fn goal(host: &Self::Host) -> Goal;
+    /// Selects the hosts that the boot service has something for.
+    const SERVED: &'static str;
+
+    /// What is wanted of the host. Without a depot, nothing can be served to it.
+    fn goal(host: &Self::Host, depot: Option<&Depot>) -> Goal;
+
+    /// What the boot service is to hand to the server, if anything.
+    fn shipment(host: &Self::Host) -> Option<Shipment>;
 
     /// How to speak to its BMC, or what is wrong with what the object says about it.
     fn connection(host: &Self::Host, anchor: Option<&Anchor>) -> Result<Connection, Failure>;
@@ -71,6 +78,8 @@ pub struct View<'a, H> {
     pub step: &'a Step,
     /// The last good look, if it was in this life of the process.
     pub seen: Option<&'a Seen>,
+    /// What the boot service tells of the current deployment.
+    pub session: Option<&'a Session>,
     /// The time.
     pub now: Timestamp,
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::boot::BootSession;
 use bmc::Endpoint;
 use engine::failure::{Failure, Kind};
 use engine::host::{
@@ -13,7 +14,7 @@ use engine::host::{
 };
 use futures::FutureExt as _;
 use jiff::SignedDuration;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -24,6 +25,7 @@ use tracing::{debug, info};
 use crate::brake::{Answer, Brake};
 use crate::clock::Clock;
 use crate::consumer;
+use crate::depot::{Depot, Session, Sessions};
 use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, anchor, server_identity};
 use crate::hands::{Hands, Job, Line};
 use crate::index::Index;
@@ -90,6 +92,9 @@ pub struct HostLoop<D: HostDialect> {
     pub(crate) latest: Latest<D::Host>,
     /// Whether machines have clusters here that may be paused.
     pub(crate) cluster_api: bool,
+    /// What servers are handed; `None` if nothing can be.
+    pub(crate) depot: Option<Arc<Depot>>,
+    pub(crate) sessions: Arc<Sessions>,
 }
 
 /// A host as one reconcile sees it.
@@ -101,6 +106,14 @@ struct Case<'a, D: HostDialect> {
     connection: Result<Connection, Failure>,
     inputs: String,
     target: String,
+}
+
+impl<D: HostDialect> Case<'_, D> {
+    /// The deployment that is under way or done.
+    fn deployment(&self) -> Option<&str> {
+        let anchor = self.remembered.anchor.as_ref().ok().and_then(Option::as_ref);
+        anchor.or(self.remembered.record.as_ref().map(|record| &record.anchor))?.deployment.as_deref()
+    }
 }
 
 impl<D: HostDialect> HostLoop<D> {
@@ -127,7 +140,7 @@ impl<D: HostDialect> HostLoop<D> {
             self.forget(&key);
             return Ok(None);
         }
-        let goal = D::goal(host);
+        let goal = D::goal(host, self.depot.as_deref());
         if is_paused(host) && goal.road != Road::Delete(Farewell::Move) {
             self.pause(host, &key, PAUSED_BY_ANNOTATION).await?;
             return Ok(None);
@@ -170,6 +183,7 @@ impl<D: HostDialect> HostLoop<D> {
             target: case.target.clone(),
             bmc,
             consumer: Whereabouts::NotLookedUp,
+            fetched: self.session(&case.key, case.deployment()).is_some_and(|session| session.fetched.is_some()),
             rival: self.index.rival(&case.key).map(|rival| rival.to_string()),
             granted: Vec::new(),
             held: None,
@@ -264,12 +278,14 @@ impl<D: HostDialect> HostLoop<D> {
         let sight = self.hands.sight(key);
         let seen =
             sight.as_ref().filter(|sight| sight.inputs == case.inputs).and_then(|sight| sight.seen.as_ref().ok());
-        let view = View { host, goal: &case.goal, step: &step, seen, now: self.clock.now() };
+        let session = self.session(key, step.record.anchor.deployment.as_deref());
+        let view = View { host, goal: &case.goal, step: &step, seen, session: session.as_ref(), now: self.clock.now() };
         if let Some(status) = D::status(&view) {
             self.store_status(host, key, status).await?;
         }
         self.observe_transition(case, &step);
         self.publish_events(case.host, &step);
+        self.close_sessions(key, step.record.anchor.deployment.as_deref());
         if step.record.inspected {
             self.hands.drop_hardware(key);
         }
@@ -283,6 +299,21 @@ impl<D: HostDialect> HostLoop<D> {
             self.hands.submit(key, Job { number: step.record.acted, acts: step.acts, look });
         }
         Ok(self.next_time(step.again))
+    }
+
+    fn session(&self, key: &HostKey, deployment: Option<&str>) -> Option<Session> {
+        self.sessions.of(key, deployment)
+    }
+
+    /// What was told of deployments that are over is of no use any more. What is left behind is found again at the next change.
+    fn close_sessions(&self, key: &HostKey, deployment: Option<&str>) {
+        for stale in self.sessions.stale(key, deployment) {
+            let sessions: Api<BootSession> = Api::namespaced(self.client.clone(), &key.namespace);
+            self.tasks.spawn(async move {
+                let deleted = sessions.delete(&stale, &DeleteParams::default()).await;
+                deleted.inspect_err(|error| debug!(%error, session = stale, "session not deleted")).ok();
+            });
+        }
     }
 
     fn next_time(&self, again: Option<jiff::Timestamp>) -> Option<Duration> {

@@ -11,6 +11,7 @@ pub mod clock;
 mod cluster_api;
 mod clusters;
 pub mod consumer;
+pub mod depot;
 pub mod dialect;
 pub mod hands;
 pub mod host;

@@ -27,6 +27,7 @@ use crate::claims::{ClaimDialect, ClaimLoop};
 use crate::clock::Clock;
 use crate::cluster_api::Dependent;
 use crate::clusters::ClusterLoop;
+use crate::depot::{BootConfig, BootError, Depot, Inspector};
 use crate::dialect::{HostDialect, HostKey};
 use crate::hands::{Dial, Hands};
 use crate::host::HostLoop;
@@ -41,6 +42,9 @@ use crate::watches::{drop_ballast, pauses, readable, tokio_stream, uninterrupted
 
 /// How many hosts are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
 const RECONCILES_AT_ONCE: u16 = 12;
+
+/// How long those get at the end who are being served.
+const FAREWELL: Duration = Duration::from_secs(8);
 
 /// How an operator runs.
 #[derive(Debug, Clone)]
@@ -62,6 +66,8 @@ pub struct Config {
     /// Whether machines belong to Cluster API. Said by whoever starts us and never guessed: a discovery that fails must
     /// not make paused machines act.
     pub cluster_api: bool,
+    /// What hands images and bootstrap data to servers; `None` if nothing does.
+    pub boot: Option<BootConfig>,
 }
 
 /// The election that an operator takes part in.
@@ -86,6 +92,9 @@ pub enum Error {
     /// The probes cannot be served.
     #[error(transparent)]
     Probes(#[from] ProbeError),
+    /// The boot service cannot run.
+    #[error(transparent)]
+    Boot(#[from] BootError),
 }
 
 /// An operator with everything that it is handed from outside.
@@ -107,14 +116,39 @@ impl Operator {
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
         let readiness = Readiness::default();
         let mut servers = JoinSet::new();
+        let stop = shutdown.child_token();
         if let Some(address) = self.config.metrics_address {
-            servers.spawn(probes::serve_metrics(address, self.metrics.clone(), shutdown.clone()).await?);
+            servers.spawn(probes::serve_metrics(address, self.metrics.clone(), stop.clone()).await?);
         }
         if let Some(address) = self.config.probe_address {
-            servers.spawn(probes::serve_probes(address, readiness.clone(), shutdown.clone()).await?);
+            servers.spawn(probes::serve_probes(address, readiness.clone(), stop.clone()).await?);
         }
+        let depot = match &self.config.boot {
+            Some(boot) => {
+                let Some(depot) = Depot::open(&self.client, boot, &shutdown).await? else { return Ok(()) };
+                let (client, hosts) = (self.client.clone(), self.api());
+                let (watch, clock) = (self.watch_config(), self.clock.clone());
+                servers.spawn(depot.serve::<PhysicalHosts>(client, hosts, watch, boot, clock, stop.clone())?);
+                Some(depot)
+            }
+            None => None,
+        };
+        let worked = self.lead(depot, &readiness, &shutdown).await;
+        stop.cancel();
+        let ended = async { while servers.join_next().await.is_some() {} };
+        tokio::time::timeout(FAREWELL, ended).await.ok();
+        worked
+    }
+
+    /// Works while it leads, or all the time if nobody else could.
+    async fn lead(
+        &self,
+        depot: Option<Arc<Depot>>,
+        readiness: &Readiness,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Error> {
         let Some(election) = self.config.election.clone() else {
-            Box::pin(self.work(shutdown.clone(), &readiness)).await;
+            Box::pin(self.work(shutdown.clone(), readiness, depot)).await;
             return Ok(());
         };
         let Election { namespace, lease, identity, timing } = election;
@@ -123,7 +157,7 @@ impl Operator {
         // A standby is ready too: ready to take over.
         readiness.set(true);
         while !shutdown.is_cancelled() {
-            match elector.lead(shutdown.clone(), |term| self.work(term, &readiness)).await? {
+            match elector.lead(shutdown.clone(), |term| self.work(term, readiness, depot.clone())).await? {
                 Outcome::Lost { loss, .. } => warn!("{loss}; standing for election again"),
                 Outcome::Done(()) | Outcome::NeverLed => {}
             }
@@ -132,7 +166,7 @@ impl Operator {
     }
 
     /// The work of a leader.
-    async fn work(&self, term: CancellationToken, readiness: &Readiness) {
+    async fn work(&self, term: CancellationToken, readiness: &Readiness, depot: Option<Arc<Depot>>) {
         let secrets = self.api::<PartialObjectMeta<Secret>>();
         let (wake, woken) = mpsc::unbounded_channel();
         let (wake_machine, woken_machines) = mpsc::unbounded_channel();
@@ -167,6 +201,8 @@ impl Operator {
             tasks: TaskTracker::new(),
             latest: Latest::default(),
             cluster_api: self.config.cluster_api,
+            depot: depot.clone(),
+            sessions: Arc::default(),
         });
         let machines = Arc::new(ClaimLoop::<Beskar7Machines> {
             client: self.client.clone(),
@@ -177,6 +213,8 @@ impl Operator {
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
             latest: Latest::default(),
+            inspector: depot.clone().map(|depot| Inspector::new(depot, wake_machine.clone())),
+            secrets: known_secrets.clone(),
         });
         let clusters = Arc::new(ClusterLoop {
             client: self.client.clone(),
@@ -202,6 +240,11 @@ impl Operator {
                     cluster_api.follow(&self.client, self.config.namespace.as_deref(), &wake).await;
                 }
             };
+            let follow_sessions = async {
+                if depot.is_some() {
+                    hosts.sessions.follow(self.api(), &wake).await;
+                }
+            };
             let work = async {
                 futures::join!(
                     self.drive(hosts.clone(), roster.clone(), woken, wake_machine.clone()),
@@ -215,6 +258,7 @@ impl Operator {
                     machines.placer.run::<PhysicalHosts>(&self.client, &roster, &wake, &wake_machine),
                     machines.nodes.run(&self.client),
                     follow_cluster_api,
+                    follow_sessions,
                 )
             };
             term.run_until_cancelled(Box::pin(work)).await;

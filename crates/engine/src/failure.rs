@@ -59,6 +59,10 @@ pub enum Kind {
     PowerStuck,
     /// The server did not boot what it was told to boot.
     BootIgnored,
+    /// The order cannot be carried out as it stands.
+    OrderInvalid,
+    /// The order needs the boot service, and nobody said where it is reached.
+    BootUrlMissing,
     /// Another host object names the same BMC and system.
     DuplicateHost,
     /// The consumer reference vanished or changed while the recorded consumer still exists.
@@ -111,6 +115,8 @@ impl Kind {
             | Self::SystemChanged
             | Self::Refused
             | Self::MediaRefused
+            | Self::OrderInvalid
+            | Self::BootUrlMissing
             | Self::DuplicateHost
             | Self::ConsumerMismatch
             | Self::AnchorUnreadable => Class::Rejected,
@@ -170,6 +176,8 @@ impl Kind {
             Self::BadAnswer => "BadAnswer",
             Self::PowerStuck => "PowerStuck",
             Self::BootIgnored => "BootIgnored",
+            Self::OrderInvalid => "OrderInvalid",
+            Self::BootUrlMissing => "BootURLMissing",
             Self::DuplicateHost => "DuplicateHost",
             Self::ConsumerMismatch => "ConsumerMismatch",
             Self::AnchorUnreadable => "AnchorUnreadable",

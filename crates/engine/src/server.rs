@@ -177,3 +177,27 @@ pub struct Seen {
     /// SHA-256 of the certificate that the BMC showed, in lower-case hex; `None` over plain HTTP.
     pub certificate: Option<String>,
 }
+
+/// A URL may carry a password or a ticket: host and file name are enough to recognise it.
+pub fn without_secrets(image: &str) -> String {
+    let (scheme, rest) = image.split_once("://").unwrap_or(("", image));
+    let path_and_host = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = path_and_host.split_once('/').unwrap_or((path_and_host, ""));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    match path.rsplit_once('/') {
+        Some((_, file)) => format!("{scheme}://{host}/…/{file}"),
+        None => format!("{scheme}://{host}/{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_told_without_password_and_ticket() {
+        assert_eq!(without_secrets("http://u:p@h:8080/t/SECRET/a.iso?x=y"), "http://h:8080/…/a.iso");
+        assert_eq!(without_secrets("https://h/a.iso"), "https://h/a.iso");
+        assert_eq!(without_secrets("nonsense"), "://nonsense/");
+    }
+}

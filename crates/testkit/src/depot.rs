@@ -3,16 +3,21 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use http::header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, RANGE};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -65,6 +70,16 @@ impl Depot {
     pub fn put(&self, name: &str, content: impl Into<Bytes>) -> String {
         lock(&self.shelf.files).insert(format!("/{name}"), content.into());
         format!("http://127.0.0.1:{}/{name}", self.port)
+    }
+
+    /// Takes a file off the shelf.
+    pub fn take(&self, name: &str) {
+        lock(&self.shelf.files).remove(&format!("/{name}"));
+    }
+
+    /// The port on which it listens.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The URL to which a guest of [`VmLab`](crate::VmLab) can post.
@@ -136,12 +151,32 @@ async fn answer(shelf: Arc<Shelf>, request: Request<Incoming>) -> Result<Respons
     match file {
         Some(content) => {
             lock(&shelf.fetched).push(path.trim_start_matches('/').to_owned());
+            let etag = format!("\"{}\"", STANDARD_NO_PAD.encode(Sha256::digest(&content)));
+            let header = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+            let same = header(IF_RANGE).is_none_or(|known| known == etag);
             // hyper leaves the body out when the request was HEAD, and keeps its length.
-            *response.body_mut() = Full::new(content);
+            *response.body_mut() =
+                Full::new(match header(RANGE).filter(|_| same).and_then(|text| part(text, &content)) {
+                    Some(range) => {
+                        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+                        let said = format!("bytes {}-{}/{}", range.start, range.end - 1, content.len());
+                        response.headers_mut().insert(CONTENT_RANGE, HeaderValue::try_from(said).expect("a header"));
+                        content.slice(range)
+                    }
+                    None => content,
+                });
+            response.headers_mut().insert(ETAG, HeaderValue::try_from(etag).expect("a header"));
         }
         None => *response.status_mut() = StatusCode::NOT_FOUND,
     }
     Ok(response)
+}
+
+/// What `bytes=first-last` means, if it is that simple.
+fn part(range: &str, content: &Bytes) -> Option<Range<usize>> {
+    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let range = first.parse().ok()?..last.parse::<usize>().ok()?.checked_add(1)?.min(content.len());
+    (range.start < range.end).then_some(range)
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

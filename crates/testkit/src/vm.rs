@@ -38,7 +38,16 @@ namespaces = []
 stdio_handler = "file"
 "#;
 
-/// A server with BIOS, one empty disk, one network card, and a BMC. It is off at first.
+/// What starts the boot loader of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Firmware {
+    /// PC BIOS.
+    Bios,
+    /// UEFI.
+    Uefi,
+}
+
+/// A server with one empty disk, one network card, and a BMC. It is off at first.
 ///
 /// Needs root, for the namespaces in which libvirtd runs.
 pub struct VmLab {
@@ -55,8 +64,13 @@ impl VmLab {
     /// The address of its network card.
     pub const MAC: &str = "52:54:00:b7:00:01";
 
-    /// Starts libvirtd and the Redfish service, and defines the server.
+    /// A server with BIOS.
     pub async fn start() -> VmLab {
+        Self::with(Firmware::Bios).await
+    }
+
+    /// Starts libvirtd and the Redfish service, and defines the server.
+    pub async fn with(firmware: Firmware) -> VmLab {
         let dir = Scratch::new("lab");
         let (daemon, uri) = start_daemon(&dir);
         wait_ok("libvirtd to answer", START_TIMEOUT, || async {
@@ -64,7 +78,7 @@ impl VmLab {
             virsh(&uri, &["list"]).await
         })
         .await;
-        let serial = define_server(&dir, &uri).await;
+        let serial = define_server(&dir, &uri, firmware).await;
         let sushy = Sushy::libvirt(&uri).await;
         VmLab { sushy, _daemon: daemon, uri, serial, _dir: dir }
     }
@@ -118,14 +132,18 @@ fn start_daemon(dir: &Path) -> (Process, String) {
 }
 
 /// Returns the file that gets the serial console.
-async fn define_server(dir: &Path, uri: &str) -> PathBuf {
+async fn define_server(dir: &Path, uri: &str, firmware: Firmware) -> PathBuf {
     let pool = dir.join("pool");
     std::fs::create_dir(&pool).expect("a directory of the lab");
     let disk = pool.join("disk.raw");
     std::fs::File::create(&disk).and_then(|file| file.set_len(64 << 20)).expect("an empty disk");
     let serial = dir.join("serial.log");
     let definition = dir.join("server.xml");
-    write(&definition, server_xml(&disk, &serial));
+    let loader = match firmware {
+        Firmware::Bios => String::new(),
+        Firmware::Uefi => uefi_loader(&dir.join("variables.fd")),
+    };
+    write(&definition, server_xml(&loader, &disk, &serial));
     // sushy-tools uploads virtual media into the pool of this name.
     let pool = pool.display().to_string();
     let definition = definition.display().to_string();
@@ -135,8 +153,18 @@ async fn define_server(dir: &Path, uri: &str) -> PathBuf {
     serial
 }
 
+fn uefi_loader(variables: &Path) -> String {
+    let (code, template) = ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd");
+    std::fs::copy(template, variables)
+        .unwrap_or_else(|error| panic!("cannot copy {template} ({error}): run `make setup`"));
+    format!(
+        "<loader readonly='yes' type='pflash'>{code}</loader><nvram template='{template}'>{}</nvram>",
+        variables.display()
+    )
+}
+
 /// Type `qemu`, never `kvm`: where the tests run, /dev/kvm may exist and not work.
-fn server_xml(disk: &Path, serial: &Path) -> String {
+fn server_xml(loader: &str, disk: &Path, serial: &Path) -> String {
     format!(
         "<domain type='qemu'>
   <name>server-1</name>
@@ -145,6 +173,7 @@ fn server_xml(disk: &Path, serial: &Path) -> String {
   <vcpu>1</vcpu>
   <os>
     <type arch='x86_64' machine='q35'>hvm</type>
+    {loader}
     <boot dev='hd'/>
   </os>
   <features><acpi/></features>

@@ -16,6 +16,8 @@ pub const HOST_PROVISIONED: &str = "HostProvisioned";
 pub const HARDWARE_HEALTHY: &str = "HardwareHealthy";
 /// The server runs what the spec orders now. False on a host that was adopted, or whose order changed afterwards.
 pub const ORDER_IN_EFFECT: &str = "OrderInEffect";
+/// What the boot service had for the server could be served. Only said of hosts that it has something for.
+pub const BOOT_SERVED: &str = "BootServed";
 /// The object is left alone because of the pause annotation or its paused cluster.
 pub const PAUSED: &str = "Paused";
 

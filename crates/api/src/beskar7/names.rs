@@ -40,3 +40,6 @@ pub const CLAIM_GROUP: &str = "beskar7.io/claim-group";
 pub const RACK_LABEL: &str = "topology.beskar7.io/rack";
 /// Label for users, on a host: the failure domain that it is in.
 pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+
+/// In bootstrap data that is served by us, stands for the provider id of the server that fetches it.
+pub const PROVIDER_ID_WORD: &str = "BESKAR7_PROVIDER_ID";

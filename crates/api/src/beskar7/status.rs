@@ -55,6 +55,10 @@ pub struct PhysicalHostStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware_details: Option<Inventory>,
 
+    /// The address from which the server fetched its bootstrap data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetched_from: Option<String>,
+
     /// Addresses of the server that are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]

@@ -148,6 +148,7 @@ fn config() -> Config {
         brake: BrakeConfig { disruptions_per_minute: 1_000, concurrent_deployments: 1_000, freeze: false },
         bmcs_at_once: 64,
         cluster_api: false,
+        boot: None,
     }
 }
 

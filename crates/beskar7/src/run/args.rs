@@ -10,6 +10,7 @@ use controllers::operator::{Config, Election};
 
 use super::bind::{Bind, bind};
 use crate::access::ClusterArgs;
+use crate::boot_args::BootArgs;
 use crate::human;
 use crate::logs::LogArgs;
 
@@ -62,6 +63,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER", default_value = "2", env = "BESKAR7_THREADS")]
     pub(super) threads: NonZeroUsize,
     #[command(flatten)]
+    pub(super) boot: BootArgs,
+    #[command(flatten)]
     brake: BrakeArgs,
     #[command(flatten)]
     election: ElectionArgs,
@@ -92,7 +95,7 @@ struct ElectionArgs {
     /// Work only while this replica leads; false if there is only one
     #[arg(long, value_name = "BOOL", hide_possible_values = true, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set, env = "BESKAR7_LEADER_ELECT")]
     leader_elect: bool,
-    /// Namespace of the Lease [default: $POD_NAMESPACE, else --namespace, else beskar7-system]
+    /// Namespace of the Lease and of the boot service's key [default: $POD_NAMESPACE, else --namespace, else beskar7-system]
     #[arg(long, value_name = "NAMESPACE", env = "BESKAR7_LEADER_ELECT_NAMESPACE")]
     leader_elect_namespace: Option<String>,
     /// How long others wait for a leader that says nothing
@@ -147,25 +150,30 @@ impl Args {
         let namespace = self.namespace.clone().filter(|namespace| !namespace.is_empty());
         Config {
             watch_filter: self.watch_filter.clone().filter(|filter| !filter.is_empty()),
-            election: self.election(surroundings, namespace.as_deref()),
+            election: self.election(surroundings),
             metrics_address: self.metrics_bind_address.0,
             probe_address: self.health_probe_bind_address.0,
             brake: self.brake.config(),
             bmcs_at_once: usize::from(self.bmc_concurrency.get()),
             cluster_api: !self.without_cluster_api,
+            boot: None,
             namespace,
         }
     }
 
-    fn election(&self, surroundings: &Surroundings, namespace: Option<&str>) -> Option<Election> {
+    /// Where what belongs to the operator itself is kept.
+    pub(super) fn own_namespace(&self, surroundings: &Surroundings) -> String {
+        let given = |namespace: &Option<String>| namespace.clone().filter(|namespace| !namespace.is_empty());
+        given(&self.election.leader_elect_namespace)
+            .or_else(|| surroundings.namespace.clone())
+            .or_else(|| given(&self.namespace))
+            .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
+    }
+
+    fn election(&self, surroundings: &Surroundings) -> Option<Election> {
         let args = &self.election;
-        let given = args.leader_elect_namespace.as_deref().filter(|namespace| !namespace.is_empty());
         args.leader_elect.then(|| Election {
-            namespace: given
-                .or(surroundings.namespace.as_deref())
-                .or(namespace)
-                .unwrap_or(DEFAULT_NAMESPACE)
-                .to_owned(),
+            namespace: self.own_namespace(surroundings),
             lease: LEASE.to_owned(),
             identity: surroundings.identity(),
             timing: Timing {

@@ -10,7 +10,7 @@ use bmc::{Https, Transport};
 use controllers::clock::SystemClock;
 use controllers::hands::Dial;
 use controllers::metrics::Metrics;
-use controllers::operator::{Election, Operator};
+use controllers::operator::{Config, Election, Operator};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
@@ -30,7 +30,9 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
 
 async fn run(args: &Args) -> anyhow::Result<()> {
     let shutdown = shutdown::token()?;
-    let config = args.config(&args::Surroundings::look());
+    let surroundings = args::Surroundings::look();
+    let boot = args.boot.open(&args.own_namespace(&surroundings))?;
+    let config = Config { boot, ..args.config(&surroundings) };
     let access = args.cluster.access().await?;
     let hosts = access.hosts(config.namespace.as_deref());
     let checks = async {

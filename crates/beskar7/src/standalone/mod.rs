@@ -25,6 +25,7 @@ use tracing::info;
 pub(crate) use fleet::register;
 pub(crate) use site::Site;
 
+use crate::boot_args::BootArgs;
 use crate::logs::LogArgs;
 use crate::run::{Bind, BrakeArgs, bind};
 use crate::{limits, output, runtime, shutdown};
@@ -81,10 +82,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     fleet: fleet::FleetArgs,
     #[command(flatten)]
+    boot: BootArgs,
+    #[command(flatten)]
     brake: BrakeArgs,
     #[command(flatten)]
     logs: LogArgs,
 }
+
+/// Where the key of the boot service is kept: a namespace that is always there.
+const KEY_NAMESPACE: &str = "kube-system";
 
 /// Where everything is kept.
 enum Folder {
@@ -113,6 +119,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         )
     })?;
     let address = listener.local_addr().context("cannot listen")?;
+    let boot = if args.api_only { None } else { args.boot.open(KEY_NAMESPACE)? };
     let site = Site::open(data, address, &args.tls_names).await?;
     let fleet = args.fleet.invent()?;
     if !args.api_only {
@@ -129,7 +136,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         shutdown.cancelled().await;
         Ok(())
     } else {
-        work(&site, args.config(), dial(fleet), &shutdown).await
+        work(&site, Config { boot, ..args.config() }, dial(fleet), &shutdown).await
     };
     site.stop().await;
     while let Some(ended) = serving.join_next().await {
@@ -184,6 +191,7 @@ impl Args {
             brake: self.brake.config(),
             bmcs_at_once: usize::from(self.bmc_concurrency.get()),
             cluster_api: false,
+            boot: None,
         }
     }
 }

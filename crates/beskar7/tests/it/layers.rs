@@ -19,12 +19,20 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("beskar7-sim", &[], "the simulator must not share a mistake with the client it is tested with"),
     (
         "beskar7-controllers",
-        &["beskar7-api", "beskar7-bmc", "beskar7-engine"],
+        &["beskar7-api", "beskar7-bmc", "beskar7-boot", "beskar7-engine"],
         "the controllers join resources, engine and hands; simulators and binaries are above or beside them",
     ),
     (
         "beskar7",
-        &["beskar7-api", "beskar7-apiserver", "beskar7-bmc", "beskar7-controllers", "beskar7-engine", "beskar7-sim"],
+        &[
+            "beskar7-api",
+            "beskar7-apiserver",
+            "beskar7-bmc",
+            "beskar7-boot",
+            "beskar7-controllers",
+            "beskar7-engine",
+            "beskar7-sim",
+        ],
         "the binary wires; what only tests need does not belong into it",
     ),
     (

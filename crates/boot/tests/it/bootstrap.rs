@@ -4,8 +4,9 @@ use std::net::Ipv4Addr;
 
 use bytes::Bytes;
 use http::StatusCode;
+use testkit::fetch_from;
 
-use crate::stage::{Stage, ask, ask_from};
+use crate::stage::{Stage, ask};
 
 const SECOND: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
@@ -37,11 +38,11 @@ async fn a_server_gets_its_own_data_and_may_retry_for_a_quarter_of_an_hour() {
 #[tokio::test]
 async fn a_second_address_gets_nothing_and_that_is_told() {
     let stage = stage().await;
-    assert_eq!(ask_from(SECOND, "GET", &stage.config(1), &[]).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(fetch_from(SECOND, "GET", &stage.config(1), &[]).await.unwrap().status(), StatusCode::OK);
     let refused = ask("GET", &stage.config(1), &[]).await.unwrap();
     assert_eq!((refused.status(), refused.body().as_ref()), (StatusCode::NOT_FOUND, &b"not found\n"[..]));
     assert_eq!(stage.registry.reported(), [("d1".to_owned(), "BootstrapDataSecondAddress")]);
-    assert_eq!(ask_from(SECOND, "GET", &stage.config(1), &[]).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(fetch_from(SECOND, "GET", &stage.config(1), &[]).await.unwrap().status(), StatusCode::OK);
 }
 
 #[tokio::test]
@@ -52,13 +53,13 @@ async fn a_late_secret_does_not_use_up_the_time() {
     assert_eq!(stage.registry.reported(), [("d1".to_owned(), "BootstrapDataUnavailable")]);
     stage.registry.lose_secret(false);
     stage.registry.advance(3600);
-    assert_eq!(ask_from(SECOND, "GET", &stage.config(1), &[]).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(fetch_from(SECOND, "GET", &stage.config(1), &[]).await.unwrap().status(), StatusCode::OK);
 }
 
 #[tokio::test]
 async fn a_look_at_the_head_does_not_close_the_door_for_the_server() {
     let stage = stage().await;
-    let answer = ask_from(SECOND, "HEAD", &stage.config(1), &[]).await.unwrap();
+    let answer = fetch_from(SECOND, "HEAD", &stage.config(1), &[]).await.unwrap();
     assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(status(&stage.config(1)).await, StatusCode::OK);
 }

@@ -14,12 +14,9 @@ use boot::ticket::{Holder, Key, Purpose};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Request, Response};
-use http_body_util::{BodyExt as _, Empty};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use http::{HeaderValue, Response};
 use jiff::{Timestamp, ToSpan as _};
+use testkit::fetch_from;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -95,24 +92,7 @@ impl Stage {
 
 /// Asks, and waits for all of the answer. An answer that breaks off is none.
 pub(crate) async fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> Option<Response<Bytes>> {
-    ask_from(Ipv4Addr::LOCALHOST, method, url, headers).await
-}
-
-pub(crate) async fn ask_from(
-    address: Ipv4Addr,
-    method: &str,
-    url: &str,
-    headers: &[(&str, &str)],
-) -> Option<Response<Bytes>> {
-    let mut connector = HttpConnector::new();
-    connector.set_local_address(Some(address.into()));
-    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
-    let mut request = Request::builder().method(method).uri(url);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let (head, body) = client.request(request.body(Empty::new()).unwrap()).await.unwrap().into_parts();
-    Some(Response::from_parts(head, body.collect().await.ok()?.to_bytes()))
+    fetch_from(Ipv4Addr::LOCALHOST, method, url, headers).await
 }
 
 /// A directory in memory.

@@ -17,20 +17,22 @@ fn failed(type_: &'static str, failure: &Failure) -> Finding {
     not(type_, severity, failure.kind.reason(), &failure.message)
 }
 
+/// Conditions that are there only as long as there is something to say.
+const PASSING: [&str; 3] = [types::PAUSED, types::ORDER_IN_EFFECT, types::BOOT_SERVED];
+
 /// All conditions, for a status that is complete but for them.
 pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Vec<Condition> {
     let mut conditions = status.conditions.clone();
-    conditions.retain(|condition| condition.type_ != types::PAUSED && condition.type_ != types::ORDER_IN_EFFECT);
-    let mut order = known(&status.conditions, types::ORDER_IN_EFFECT).cloned().into_iter().collect();
+    conditions.retain(|condition| !PASSING.contains(&condition.type_.as_str()));
     let findings =
         [connection(view, &status.conditions), inspected(view), available(view), provisioned(view), healthy(status)];
     let ready = ready(&findings, view);
     for finding in std::iter::once(ready).chain(findings) {
         put(&mut conditions, finding, view.now);
     }
-    if let Some(finding) = order_in_effect(view) {
-        put(&mut order, finding, view.now);
-        conditions.append(&mut order);
+    for finding in [order_in_effect(view), boot_served(view)].into_iter().flatten() {
+        conditions.extend(known(&status.conditions, finding.type_).cloned());
+        put(&mut conditions, finding, view.now);
     }
     conditions
 }
@@ -127,6 +129,29 @@ fn order_in_effect(view: &View<'_, PhysicalHost>) -> Option<Finding> {
         NoteKind::OrderChanged => reason::ORDER_CHANGED,
     };
     Some(not(types::ORDER_IN_EFFECT, Condition::WARNING, reason, &note.message))
+}
+
+/// Only said of a host that the boot service has told something about.
+fn boot_served(view: &View<'_, PhysicalHost>) -> Option<Finding> {
+    let session = view.session?;
+    match (&session.problem, &session.fetched) {
+        (Some(problem), _) => {
+            let message = format!("{} ({})", sentence(&problem.message), problem.at.0);
+            Some(not(types::BOOT_SERVED, Condition::WARNING, &problem.reason, &message))
+        }
+        (None, Some(fetched)) => {
+            let message = format!("{} has fetched the bootstrap data.", fetched.by);
+            Some(holds(types::BOOT_SERVED, "BootstrapDataFetched", &message))
+        }
+        (None, None) => None,
+    }
+}
+
+/// What other parts of the program say without capital and full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
 /// The summary: what is wrong, else what is missing, else that all is well.

@@ -1,17 +1,23 @@
 //! Beskar7Machine: a claim on a PhysicalHost, and the order that goes with it.
 
 use api::beskar7::conditions::reason;
-use api::beskar7::{Beskar7Machine, HostSelector, Mode, ReleasePolicy, SelectorOperator, SelectorRequirement, names};
+use api::beskar7::{
+    Beskar7Machine, BootMode, HostSelector, Mode, ReleasePolicy, SelectorOperator, SelectorRequirement, names,
+};
 use api::capi;
+use boot::iso::Firmware;
 use engine::claim::{Goal, Leave, Memory, Refused, Road};
+use engine::failure::Failure;
 use engine::placement::{Domain, Request, Requirements, Selector, Term, Test};
 use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 
+use super::shipment::family;
 use super::{PhysicalHosts, machine_status};
 use crate::claims::{ClaimDialect, ClaimView};
 use crate::cluster_api::MachineView;
+use crate::depot::{Question, boot_url_missing};
 
 /// Beskar7Machines.
 #[derive(Debug, Clone, Copy)]
@@ -26,13 +32,30 @@ impl ClaimDialect for Beskar7Machines {
     const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;
     const ID_ANNOTATION: &'static str = names::CLAIM_ID;
 
-    fn goal(machine: &Beskar7Machine) -> Goal {
+    fn goal(machine: &Beskar7Machine, has_boot_service: bool) -> Goal {
+        let is_remote = machine.spec.mode() == Mode::RemoteConfig;
+        let needs_data = is_remote && machine.spec.given_config_url().is_none();
         Goal {
             road: road(machine),
             unservable: unservable(machine.spec.mode()),
-            needs_image: false,
+            blocked: (is_remote && !has_boot_service).then(|| refused(boot_url_missing())),
+            needs_bootstrap: needs_data.then(no_bootstrap_data),
+            needs_image: is_remote,
             quarantine: machine.spec.release_policy == Some(ReleasePolicy::Quarantine),
         }
+    }
+
+    fn image(machine: &Beskar7Machine) -> Option<Question> {
+        (machine.spec.mode() == Mode::RemoteConfig).then_some(())?;
+        Some(Question {
+            image: machine.spec.image_url.clone()?,
+            family: family(machine.spec.os_family?).ok()?,
+            config_url: machine.spec.given_config_url().map(str::to_owned),
+            firmware: machine.spec.boot_mode.map(|mode| match mode {
+                BootMode::Uefi => Firmware::Uefi,
+                BootMode::Legacy => Firmware::Bios,
+            }),
+        })
     }
 
     fn memory(machine: &Beskar7Machine) -> Memory {
@@ -62,7 +85,10 @@ impl ClaimDialect for Beskar7Machines {
         }
     }
 
-    fn order(machine: &Beskar7Machine, id: &str, _: Option<&MachineView>) -> Value {
+    fn order(machine: &Beskar7Machine, id: &str, owner: Option<&MachineView>) -> Value {
+        let remote = (machine.spec.mode() == Mode::RemoteConfig).then(|| machine.spec.given_config_url());
+        let config = remote.map(|url| json!({ "osFamily": machine.spec.os_family, "configURL": url }));
+        let served = owner.filter(|_| remote == Some(None)).and_then(|owner| owner.data_secret.as_ref());
         json!({
             "metadata": { "annotations": {
                 names::CLAIM_ID: id,
@@ -80,6 +106,8 @@ impl ClaimDialect for Beskar7Machines {
                 },
                 "bootIsoSource": machine.spec.image_url,
                 "bootIsoMode": machine.spec.boot_mode,
+                "remoteConfig": config,
+                "userDataSecretRef": served.map(|name| json!({ "name": name })),
             },
         })
     }
@@ -137,17 +165,27 @@ fn road(machine: &Beskar7Machine) -> Road {
 /// What this version cannot do yet.
 fn unservable(mode: Mode) -> Option<Refused> {
     let what = match mode {
-        Mode::PreBakedIso => return None,
-        Mode::RemoteConfig => "provisioningMode RemoteConfig (which a configURL implies) needs the boot service",
+        Mode::PreBakedIso | Mode::RemoteConfig => return None,
         Mode::Pxe | Mode::IPxe => "provisioningMode PXE and iPXE need the network boot service",
         Mode::DiskImage => "targetImageURL needs the network boot service",
     };
     Some(Refused {
         reason: reason::MODE_UNSUPPORTED.to_owned(),
         message: format!(
-            "{what}, which this version does not have. Use an imageURL with provisioningMode PreBakedISO."
+            "{what}, which this version does not have. Use an imageURL with provisioningMode PreBakedISO or RemoteConfig."
         ),
     })
+}
+
+fn no_bootstrap_data() -> Refused {
+    Refused {
+        reason: reason::BOOTSTRAP_DATA_UNAVAILABLE.to_owned(),
+        message: "provisioningMode RemoteConfig without configURL hands over the bootstrap data of a Cluster API Machine, and there is none for this machine. Set configURL, or spec.bootstrap of the Machine.".to_owned(),
+    }
+}
+
+fn refused(failure: Failure) -> Refused {
+    Refused { reason: failure.kind.reason().to_owned(), message: failure.message }
 }
 
 /// Machines of one cluster and role are spread over racks.

@@ -89,11 +89,21 @@ fn told(standing: &Standing) -> Told<'_> {
             reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
             "Waiting for the infrastructure of the cluster (its Beskar7Cluster) to be ready.",
         ),
-        Standing::AwaitsBootstrap => waits(
+        Standing::AwaitsBootstrap(Bootstrap::Missing) => {
+            waits(phases::PENDING, reason::BOOTSTRAP_DATA_UNAVAILABLE, BOOTSTRAP_MISSING)
+        }
+        Standing::AwaitsBootstrap(_) => waits(
             phases::PENDING,
             reason::WAITING_FOR_BOOTSTRAP_DATA,
             "Waiting for the bootstrap provider to make the bootstrap data.",
         ),
+        Standing::Blocked(refused) => Told {
+            phase: phases::PENDING,
+            host: None,
+            ready: not_ready(Condition::ERROR, &refused.reason, &refused.message),
+            associated: not(types::PHYSICAL_HOST_ASSOCIATED, Condition::ERROR, &refused.reason, &refused.message),
+            failure: None,
+        },
         Standing::AwaitsImage(why) => {
             let message = why.as_ref().map_or("Looking at the image.", |why| why.message.as_str());
             waits(phases::PENDING, why.as_ref().map_or("LookingAtImage", |why| why.reason.as_str()), message)
@@ -181,6 +191,8 @@ fn told(standing: &Standing) -> Told<'_> {
     }
 }
 
+const BOOTSTRAP_MISSING: &str = "The Secret with the bootstrap data, which the Machine names in spec.bootstrap.dataSecretName, does not exist. Create it; it is noticed at once.";
+
 /// Only said of machines of a cluster.
 fn bootstrap(view: &ClaimView<'_, Beskar7Machine>) -> Option<Finding> {
     let machine = view.machine?;
@@ -191,6 +203,12 @@ fn bootstrap(view: &ClaimView<'_, Beskar7Machine>) -> Option<Finding> {
             Condition::INFO,
             reason::WAITING_FOR_BOOTSTRAP_DATA,
             "The bootstrap provider has not made the bootstrap data yet.",
+        )),
+        Bootstrap::Missing => Some(not(
+            types::BOOTSTRAP_DATA_READY,
+            Condition::WARNING,
+            reason::BOOTSTRAP_DATA_UNAVAILABLE,
+            BOOTSTRAP_MISSING,
         )),
         Bootstrap::Ready => Some(holds(types::BOOTSTRAP_DATA_READY, "Ready", "The bootstrap data is there.")),
     }

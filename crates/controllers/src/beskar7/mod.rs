@@ -7,6 +7,7 @@ mod hardware;
 mod machine;
 mod machine_status;
 mod offer;
+mod shipment;
 mod status;
 
 pub(crate) use machine::Beskar7Machines;
@@ -22,6 +23,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::consumer::id_by_words;
+use crate::depot::{Depot, Shipment, boot_url_missing};
 use crate::dialect::{Connection, HostDialect, TrustWish, View, anchor, server_identity};
 use crate::roster::Offer;
 use crate::vault::digest;
@@ -37,9 +39,11 @@ impl HostDialect for PhysicalHosts {
     const FINALIZER: &'static str = names::HOST_FINALIZER;
     const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;
 
-    fn goal(host: &PhysicalHost) -> Goal {
+    const SERVED: &'static str = "spec.remoteConfig.osFamily!=";
+
+    fn goal(host: &PhysicalHost, depot: Option<&Depot>) -> Goal {
         let claim = claim(host);
-        let order = claim.as_ref().and_then(|claim| order(host, claim));
+        let order = claim.as_ref().and_then(|claim| order(host, claim, depot));
         let annotation = |name: &str| host.annotations().get(name).filter(|value| !value.is_empty()).cloned();
         let says_true = |name: &str| host.annotations().get(name).is_some_and(|value| value == "true");
         Goal {
@@ -57,6 +61,10 @@ impl HostDialect for PhysicalHosts {
             release_anyway: says_true(names::RELEASE) || names_our_claim(host),
             provision_adopted: says_true(names::PROVISION),
         }
+    }
+
+    fn shipment(host: &PhysicalHost) -> Option<Shipment> {
+        shipment::shipment(host, &claim(host)?)?.ok()
     }
 
     fn connection(host: &PhysicalHost, anchor: Option<&Anchor>) -> Result<Connection, Failure> {
@@ -156,9 +164,20 @@ fn claim(host: &PhysicalHost) -> Option<Claim> {
     Some(Claim { id, consumer })
 }
 
-fn order(host: &PhysicalHost, claim: &Claim) -> Option<Order> {
+fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Order> {
     let url = host.spec.boot_iso_source.clone()?;
-    Some(Order { deployment: digest(&format!("{} iso {url}", claim.id)), recipe: Recipe::Iso { url } })
+    let deployment = digest(&format!("{} iso {url}", claim.id));
+    Some(match shipment::shipment(host, claim) {
+        None => Order { deployment, recipe: Ok(Recipe::Iso { url }) },
+        Some(Err(failure)) => Order { deployment, recipe: Err(failure) },
+        Some(Ok(shipment)) => Order {
+            recipe: depot
+                .ok_or_else(boot_url_missing)
+                .and_then(|depot| depot.image_url(&shipment))
+                .map(|url| Recipe::Iso { url }),
+            deployment: shipment.holder.deployment,
+        },
+    })
 }
 
 fn trust(wish: &RedfishConnection, anchor: Option<&Anchor>) -> Result<TrustWish, Failure> {

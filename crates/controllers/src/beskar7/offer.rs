@@ -1,8 +1,8 @@
 //! A PhysicalHost as those see it who claim one.
 
-use api::beskar7::conditions::HOST_INSPECTED;
+use api::beskar7::conditions::{BOOT_SERVED, HOST_INSPECTED};
 use api::beskar7::{PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
-use api::capi::{self, Condition};
+use api::capi::{self, AddressType, Condition, MachineAddress};
 use engine::claim::{Host, Refused};
 use engine::host::{Anchor, Claim, Milestone, Phase};
 use engine::placement::{Availability, Candidate, Capacity};
@@ -81,7 +81,10 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
     let hardware = status.hardware_details.as_ref().map(api::beskar7::Inventory::unpack);
     let (namespace, name) = (host.namespace().unwrap_or_default(), host.name_any());
     let provider = ProviderId::new(&namespace, &name).map(|id| id.to_string()).unwrap_or_default();
-    let fault = status.fault.as_ref();
+    let fault = status.fault.as_ref().map(|fault| (&fault.reason, &fault.message)).or_else(|| {
+        let served = status.condition(BOOT_SERVED).filter(|served| !served.is_true())?;
+        Some((&served.reason, &served.message))
+    });
     let wait = status.waiting.as_ref();
     claims
         .into_iter()
@@ -93,15 +96,23 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
                 bound: bound.as_ref().is_some_and(|bound| bound.id == claim.id),
                 phase: record.as_ref().map_or(Phase::Registering, |record| record.phase),
                 milestone: anchor.map_or(Milestone::None, |anchor| anchor.milestone),
-                fault: fault.map(|fault| Refused { reason: fault.reason.clone(), message: fault.message.clone() }),
+                fault: fault.map(|(reason, message)| Refused { reason: reason.clone(), message: message.clone() }),
                 wait: wait.map(|wait| Refused { reason: wait.reason.clone(), message: wait.message.clone() }),
                 power: record.as_ref().map_or(PowerState::Unknown, |record| record.power),
             },
             claimant: (claim.consumer.namespace, claim.consumer.name),
             id: claim.id,
-            addresses: status.addresses.clone(),
+            addresses: addresses(&status),
             labels: host.labels().clone(),
             uuid: hardware.as_ref().and_then(|hardware| hardware.uuid.clone()),
         })
         .collect()
+}
+
+/// Where it fetched its bootstrap data from is where it runs; what the BMC knows may be from before.
+fn addresses(status: &PhysicalHostStatus) -> Vec<MachineAddress> {
+    let fetched = status.fetched_from.clone();
+    let fetched = fetched.map(|address| MachineAddress { type_: AddressType::InternalIp, address });
+    let known = status.addresses.iter().filter(|known| fetched.as_ref().is_none_or(|it| it.address != known.address));
+    fetched.iter().chain(known).cloned().collect()
 }

@@ -29,6 +29,7 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
             since: Some(time(wait.since)),
             deadline: Some(time(wait.deadline)),
         }),
+        fetched_from: view.session.and_then(|session| session.fetched.as_ref()).map(|fetched| fetched.by.clone()),
         timeline: record.timeline.iter().map(timeline_entry).collect(),
         observed_generation: view.host.metadata.generation,
         record: stored(record),

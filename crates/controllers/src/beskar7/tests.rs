@@ -39,7 +39,7 @@ fn plain(spec: &Value) -> PhysicalHost {
 fn the_same_claim_has_the_same_identity_in_every_version_of_its_kind() {
     let claim_of = |version: &str| {
         let reference = json!({ "apiVersion": format!("infrastructure.cluster.x-k8s.io/{version}"), "kind": "Beskar7Machine", "name": "m" });
-        PhysicalHosts::goal(&plain(&json!({ "consumerRef": reference }))).claim.unwrap()
+        PhysicalHosts::goal(&plain(&json!({ "consumerRef": reference })), None).claim.unwrap()
     };
     assert_eq!(claim_of("v1alpha1").id, claim_of("v1beta1").id);
     assert_eq!(claim_of("v1beta1").consumer.namespace, "racks", "a reference without a namespace means the host's own");
@@ -49,10 +49,8 @@ fn the_same_claim_has_the_same_identity_in_every_version_of_its_kind() {
 fn a_claim_id_tells_namesakes_apart() {
     let with_id = |id: &str| {
         let metadata = json!({ "annotations": { "beskar7.io/claim-id": id } });
-        PhysicalHosts::goal(&host(
-            &metadata,
-            &json!({ "consumerRef": { "name": "m" }, "bootIsoSource": "http://i/os.iso" }),
-        ))
+        let spec = json!({ "consumerRef": { "name": "m" }, "bootIsoSource": "http://i/os.iso" });
+        PhysicalHosts::goal(&host(&metadata, &spec), None)
     };
     let (first, second) = (with_id("one"), with_id("two"));
     assert_ne!(first.claim.unwrap().id, second.claim.unwrap().id);
@@ -66,10 +64,10 @@ fn roads() {
         if let Some((name, value)) = annotation {
             metadata["annotations"] = json!({ name: value });
         }
-        PhysicalHosts::goal(&host(&metadata, &json!({}))).road
+        PhysicalHosts::goal(&host(&metadata, &json!({})), None).road
     };
-    assert_eq!(PhysicalHosts::goal(&plain(&json!({}))).road, Road::Manage);
-    assert_eq!(PhysicalHosts::goal(&plain(&json!({ "maintenance": {} }))).road, Road::Park);
+    assert_eq!(PhysicalHosts::goal(&plain(&json!({})), None).road, Road::Manage);
+    assert_eq!(PhysicalHosts::goal(&plain(&json!({ "maintenance": {} })), None).road, Road::Park);
     assert_eq!(deleted(None), Road::Delete(Farewell::Tidy));
     assert_eq!(deleted(Some(("beskar7.io/force-delete", "true"))), Road::Delete(Farewell::Force));
     assert_eq!(deleted(Some(("beskar7.io/force-delete", "no"))), Road::Delete(Farewell::Tidy));
@@ -130,6 +128,7 @@ fn sight(seen: Result<Seen, Failure>) -> Sight {
         consumer: Whereabouts::NotLookedUp,
         rival: None,
         granted: vec![],
+        fetched: false,
         held: None,
         spread: 0,
     }
@@ -145,7 +144,7 @@ fn seen() -> Seen {
 }
 
 fn first_step(host: &PhysicalHost, sight: &Sight) -> Step {
-    step(&PhysicalHosts::goal(host), Remembered { anchor: Ok(None), record: PhysicalHosts::record(host) }, sight)
+    step(&PhysicalHosts::goal(host, None), Remembered { anchor: Ok(None), record: PhysicalHosts::record(host) }, sight)
 }
 
 fn with_status(host: &PhysicalHost, status: Value) -> PhysicalHost {
@@ -159,9 +158,9 @@ fn a_status_that_was_written_is_not_written_again() {
     let host = plain(&json!({}));
     let sight = sight(Ok(seen()));
     let step = first_step(&host, &sight);
-    let goal = PhysicalHosts::goal(&host);
+    let goal = PhysicalHosts::goal(&host, None);
     let seen = seen();
-    let view = View { host: &host, goal: &goal, step: &step, seen: Some(&seen), now: now() };
+    let view = View { host: &host, goal: &goal, step: &step, seen: Some(&seen), session: None, now: now() };
     let status = PhysicalHosts::status(&view).expect("the first status says something");
     let host = with_status(&host, status);
 
@@ -171,7 +170,7 @@ fn a_status_that_was_written_is_not_written_again() {
     let again =
         self::step(&goal, Remembered { anchor: Ok(Some(step.record.anchor.clone())), record: Some(record) }, &sight);
     let later = now() + SignedDuration::from_mins(1);
-    let view = View { host: &host, goal: &goal, step: &again, seen: None, now: later };
+    let view = View { host: &host, goal: &goal, step: &again, seen: None, session: None, now: later };
     assert_eq!(PhysicalHosts::status(&view), None);
 }
 
@@ -180,8 +179,8 @@ fn error_shows_only_on_hosts_that_nobody_claimed() {
     let failure = Failure::new(Kind::Unreachable, "https://192.0.2.10 cannot be reached: connection refused");
     let state_of = |host: &PhysicalHost| {
         let step = first_step(host, &sight(Err(failure.clone())));
-        let goal = PhysicalHosts::goal(host);
-        let view = View { host, goal: &goal, step: &step, seen: None, now: now() };
+        let goal = PhysicalHosts::goal(host, None);
+        let view = View { host, goal: &goal, step: &step, seen: None, session: None, now: now() };
         let host = with_status(host, PhysicalHosts::status(&view).unwrap());
         let status = host.status.unwrap();
         let connection = status.condition("RedfishConnectionReady").unwrap();

@@ -381,6 +381,8 @@ impl Process {
             tasks: TaskTracker::new(),
             latest: crate::latest::Latest::default(),
             cluster_api: true,
+            depot: None,
+            sessions: Arc::default(),
         });
         let due = names.iter().map(|name| (name.clone(), Instant::now())).collect();
         let mut process = Self { life, hosts, woken, secrets, stop, due, known: BTreeMap::new() };

@@ -7,6 +7,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use sim::BootSource;
 
+use crate::owned::CLUSTER_API;
 use crate::story::{
     HOST, ISO, assert_tidy, assert_untouched, hurried_world, provisioned_world, resets, running_bmc, runs, sentence,
     unclaimed,
@@ -16,29 +17,11 @@ use crate::world::{World, claim, condition, fault_of, state_of};
 const ANCHOR: &str = "beskar7.io/anchor";
 const OTHER_ISO: &str = "http://images.test/other.iso";
 
-/// A stand-in for Cluster API's own.
-const CLUSTERS: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: clusters.cluster.x-k8s.io
-  annotations: {api-approved.kubernetes.io: unapproved}
-spec:
-  group: cluster.x-k8s.io
-  scope: Namespaced
-  names: {kind: Cluster, plural: clusters, singular: cluster}
-  versions:
-    - name: v1beta1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
-
 async fn apply_cluster(world: &World, paused: bool) {
     let yaml = format!(
         "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {{name: c}}\nspec: {{paused: {paused}}}\n"
     );
-    world.cluster.apply_yaml(CLUSTERS).await;
+    world.cluster.apply_yaml(CLUSTER_API).await;
     world.cluster.apply_yaml_in(&world.namespace, &yaml).await;
 }
 

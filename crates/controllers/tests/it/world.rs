@@ -57,17 +57,11 @@ impl Clock for Hurry {
     }
 }
 
-/// The roles that we ship, bound in one namespace.
+/// The role that we ship for an operator of one namespace.
 const ROLES: &str = concat!(
-    include_str!("../../../../config/rbac/role.yaml"),
-    "
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: beskar7-manager}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: beskar7-manager}
-subjects: [{kind: ServiceAccount, name: beskar7}]
-"
+    include_str!("../../../../config/rbac/namespaced/role.yaml"),
+    "\n---\n",
+    include_str!("../../../../config/rbac/namespaced/role_binding.yaml"),
 );
 
 /// A namespace with an operator in it.
@@ -98,7 +92,8 @@ impl World {
     pub(crate) async fn quiet_on(cluster: &'static Cluster, prefix: &str) -> Self {
         cluster.apply_yaml(&api::crds_yaml()).await;
         let namespace = cluster.namespace(prefix).await;
-        let account = cluster.service_account(&namespace, "beskar7", ROLES).await;
+        let roles = ROLES.replace("beskar7-system", &namespace);
+        let account = cluster.service_account(&namespace, "beskar7", &roles).await;
         Self { cluster, namespace, account, bmcs: Bmcs::default(), running: Mutex::default() }
     }
 
@@ -124,6 +119,7 @@ impl World {
             brake: BrakeConfig { disruptions_per_minute: 600, ..BrakeConfig::default() },
             bmcs_at_once: 16,
             cluster_api: true,
+            boot: None,
         };
         change(&mut config);
         let runtime = Running::runtime(&self.namespace);

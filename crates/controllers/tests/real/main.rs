@@ -8,11 +8,15 @@ use serde_json::{Value, json};
 use testkit::{Depot, FakeSystem, Sushy, VmLab, build_iso, wait_for};
 
 mod clusters;
+mod remote;
 mod site;
 
 #[path = "../it/gate.rs"]
 #[allow(dead_code, reason = "the harness serves another binary too")]
 mod gate;
+#[path = "../it/served.rs"]
+#[allow(dead_code, reason = "the harness serves another binary too")]
+mod served;
 #[path = "../it/world.rs"]
 #[allow(dead_code, reason = "the harness serves another binary too")]
 mod world;

@@ -5,25 +5,28 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use api::beskar7::{Beskar7Machine, PhysicalHost};
+use controllers::clock::SystemClock;
 use futures::future::join_all;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use sim::PowerState;
-use testkit::{CapiRelease, Cluster, ClusterApi, NewNode, NodeRole, Workload, wait_ok};
+use testkit::{CapiRelease, Cluster, ClusterApi, Depot, NewNode, NodeRole, Workload, build_menu_iso, wait_ok};
 
 use crate::clusters::PATIENCE;
+use crate::served::{MENU, SERVER, boot_service, config_url, get, image_url};
 use crate::world::{World, spec, state_of};
 
 pub(crate) const NAME: &str = "walk";
 const VERSION: &str = "v1.33.13";
 const CONTROL_PLANE: &str = "cluster.x-k8s.io/control-plane";
-const ISO: &str = "http://images.test/os.iso";
 
 pub(crate) struct Site {
     pub(crate) world: World,
     managers: ClusterApi,
     workload: Workload<'static>,
+    depot: Depot,
     /// Machines whose nodes have joined.
     joined: Mutex<BTreeSet<String>>,
 }
@@ -36,7 +39,8 @@ impl Site {
         let managers = ClusterApi::start(cluster, release).await;
         let world = World::quiet_on(cluster, "capi").await;
         let workload = Workload::prepare(cluster, &world.namespace, NAME).await;
-        world.start_operator();
+        let boot = boot_service(&world);
+        world.start_operator_with(SystemClock, |config| config.boot = Some(boot));
         world.create_secret("bmc", "admin", "password").await;
         join_all((0..hosts).map(async |number| {
             let name = format!("server-{number}");
@@ -46,7 +50,7 @@ impl Site {
             world.wait_for_state(&name, "Available").await;
         }))
         .await;
-        Self { world, managers, workload, joined: Mutex::default() }
+        Self { world, managers, workload, depot: Depot::start(), joined: Mutex::default() }
     }
 
     pub(crate) async fn apply_cluster(&self, control_planes: u32, workers: u32) {
@@ -56,7 +60,7 @@ impl Site {
             .replace("CONTROL_PLANES", &control_planes.to_string())
             .replace("WORKERS", &workers.to_string())
             .replace("VERSION", VERSION)
-            .replace("IMAGE", ISO);
+            .replace("IMAGE", &self.depot.put("os.iso", build_menu_iso(MENU)));
         self.world.cluster.apply_yaml_in(&self.world.namespace, &Workload::fit(&manifests)).await;
     }
 
@@ -71,6 +75,7 @@ impl Site {
                 continue;
             }
             let host = machine.status.as_ref().and_then(|status| status.host_ref.clone()).unwrap().name;
+            self.check_bootstrap_data(&host, &owner.name).await;
             let hardware = self.world.host(&host).await.status.unwrap().hardware_details.unwrap().unpack();
             let role =
                 if machine.labels().contains_key(CONTROL_PLANE) { NodeRole::ControlPlane } else { NodeRole::Worker };
@@ -83,6 +88,24 @@ impl Site {
             };
             self.workload.boot_node(&owner.name, &node).await;
         }
+    }
+
+    /// The server boots the image that its BMC was given, follows the kernel parameter, and gets what its Machine's bootstrap
+    /// provider made.
+    async fn check_bootstrap_data(&self, host: &str, machine: &str) {
+        let config = config_url(&image_url(&self.world.bmc(host)).await).await;
+        let data = get(SERVER, &config).await.into_body();
+        let secret =
+            self.get("cluster.x-k8s.io/v1beta1", "Machine", machine).await.data["spec"]["bootstrap"]["dataSecretName"]
+                .as_str()
+                .unwrap()
+                .to_owned();
+        let secrets: Api<Secret> = Api::namespaced(self.world.cluster.admin(), &self.world.namespace);
+        let made = secrets.get(&secret).await.unwrap().data.unwrap()["value"].0.clone();
+        let provider = format!("b7://{}/{host}", self.world.namespace);
+        let made = String::from_utf8(made).unwrap().replace("BESKAR7_PROVIDER_ID", &provider);
+        assert_eq!(String::from_utf8_lossy(&data), made);
+        assert!(made.starts_with("## template: jinja"), "{made}");
     }
 
     pub(crate) async fn wait_for_running(&self, control_planes: usize, workers: usize) {
@@ -242,12 +265,12 @@ spec: {controlPlaneEndpoint: ENDPOINT}
 apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
 kind: Beskar7MachineTemplate
 metadata: {name: walk}
-spec: {template: {spec: {imageURL: 'IMAGE', osFamily: kairos, provisioningMode: PreBakedISO}}}
+spec: {template: {spec: {imageURL: 'IMAGE', osFamily: kairos, provisioningMode: RemoteConfig}}}
 ---
 apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
 kind: Beskar7MachineTemplate
 metadata: {name: walk-2}
-spec: {template: {spec: {imageURL: 'IMAGE', osFamily: kairos, provisioningMode: PreBakedISO}}}
+spec: {template: {spec: {imageURL: 'IMAGE', osFamily: kairos, provisioningMode: RemoteConfig}}}
 ---
 apiVersion: controlplane.cluster.x-k8s.io/v1beta1
 kind: KubeadmControlPlane
@@ -266,7 +289,7 @@ spec:
 apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
 kind: KubeadmConfigTemplate
 metadata: {name: walk}
-spec: {template: {spec: {joinConfiguration: {nodeRegistration: {name: worker}}}}}
+spec: {template: {spec: {joinConfiguration: {nodeRegistration: {name: worker, kubeletExtraArgs: {provider-id: BESKAR7_PROVIDER_ID}}}}}}
 ---
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: MachineDeployment

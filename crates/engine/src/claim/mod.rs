@@ -18,6 +18,10 @@ pub struct Goal {
     pub road: Road,
     /// Why what it asks for can never be had, if so.
     pub unservable: Option<Refused>,
+    /// Why it cannot be had as things are, if so: somebody has to do something.
+    pub blocked: Option<Refused>,
+    /// What is wrong if there will be no bootstrap data, where it is needed.
+    pub needs_bootstrap: Option<Refused>,
     /// Whether somebody has to look at the image before a server is claimed for it.
     pub needs_image: bool,
     /// Keep others from the host once it is released, so that somebody can look at it.
@@ -107,6 +111,8 @@ pub enum Bootstrap {
     None,
     /// It is being made.
     Awaited,
+    /// It should be there, and is not.
+    Missing,
     /// It is there.
     Ready,
 }
@@ -120,7 +126,7 @@ pub enum Image {
     Good,
     /// It cannot be had now; that may pass.
     Unreachable(Refused),
-    /// It can never be served.
+    /// It cannot be served as it is.
     Bad(Refused),
 }
 

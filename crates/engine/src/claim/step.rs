@@ -37,14 +37,16 @@ pub enum Standing {
     AwaitsOwner,
     /// The cluster's infrastructure is not ready.
     AwaitsCluster,
-    /// The bootstrap data is not there.
-    AwaitsBootstrap,
+    /// The bootstrap data is not there yet, or not there any more.
+    AwaitsBootstrap(Bootstrap),
     /// The image cannot be had, or nobody has looked.
     AwaitsImage(Option<Refused>),
     /// There is no host for it, for this reason.
     AwaitsHost(Option<String>),
     /// What it asks for can never be had.
     Unservable(Refused),
+    /// What it asks for cannot be had until somebody has done something about it.
+    Blocked(Refused),
     /// Its host is on the way.
     Provisioning {
         /// The host.
@@ -128,18 +130,24 @@ fn seek(goal: &Goal, memory: &Memory, sight: &Sight, machine: Option<&Machine>) 
     if let Some(refused) = &goal.unservable {
         return Standing::Unservable(refused.clone()).rests();
     }
+    if let Some(refused) = &goal.blocked {
+        return Standing::Blocked(refused.clone()).rests();
+    }
     if machine.is_some_and(|machine| !machine.cluster_ready) {
         return Standing::AwaitsCluster.rests();
     }
-    if machine.is_some_and(|machine| machine.bootstrap == Bootstrap::Awaited) {
-        return Standing::AwaitsBootstrap.rests();
+    match (machine.map_or(Bootstrap::None, |machine| machine.bootstrap), &goal.needs_bootstrap) {
+        (Bootstrap::Awaited, _) => return Standing::AwaitsBootstrap(Bootstrap::Awaited).rests(),
+        (Bootstrap::Missing, Some(_)) => return Standing::AwaitsBootstrap(Bootstrap::Missing).rests(),
+        (Bootstrap::None, Some(refused)) => return Standing::Blocked(refused.clone()).rests(),
+        _ => {}
     }
     if goal.needs_image {
         match &sight.image {
             Image::Good => {}
             Image::Unknown => return Standing::AwaitsImage(None).with(Act::CheckImage),
             Image::Unreachable(why) => return Standing::AwaitsImage(Some(why.clone())).with(Act::CheckImage),
-            Image::Bad(why) => return Standing::Unservable(why.clone()).rests(),
+            Image::Bad(why) => return Standing::Blocked(why.clone()).with(Act::CheckImage),
         }
     }
     Standing::AwaitsHost(sight.refusal.clone()).with(Act::Place)
@@ -163,10 +171,11 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
         && let Image::Bad(why) = &sight.image
     {
         let release = Act::Release { host: host.name.clone(), quarantine: None };
-        return Standing::Unservable(why.clone()).with(release);
+        return Standing::Blocked(why.clone()).with(release);
     }
     if memory.provider.is_none() && !host.has_booted() {
-        return host.standing().rests();
+        let acts = if goal.needs_image && never_ran { vec![Act::CheckImage] } else { Vec::new() };
+        return Step { standing: host.standing(), acts };
     }
     let standing =
         Standing::Provisioned { host: host.name.clone(), provider: host.provider.clone(), trouble: host.trouble() };

@@ -3,7 +3,14 @@ use proptest::prelude::*;
 use super::*;
 
 fn goal() -> Goal {
-    Goal { road: Road::Keep, unservable: None, needs_image: false, quarantine: false }
+    Goal {
+        road: Road::Keep,
+        unservable: None,
+        blocked: None,
+        needs_bootstrap: None,
+        needs_image: false,
+        quarantine: false,
+    }
 }
 
 fn leaving(leave: Leave) -> Goal {
@@ -65,6 +72,7 @@ fn on_the_way_to_a_host() {
     let asks = |standing: Standing, act: Act| Step { standing, acts: vec![act] };
     let rests = |standing: Standing| Step { standing, acts: Vec::new() };
     let imaged = Goal { needs_image: true, ..goal() };
+    let fed = Goal { needs_bootstrap: Some(why()), ..goal() };
     let refused = Some("None fits.".to_owned());
     let cases = [
         (goal(), memory(), Sight { owner: Owner::Awaited, ..sight() }, rests(Standing::AwaitsOwner)),
@@ -74,8 +82,27 @@ fn on_the_way_to_a_host() {
             goal(),
             memory(),
             owned(Machine { bootstrap: Bootstrap::Awaited, ..machine() }),
-            rests(Standing::AwaitsBootstrap),
+            rests(Standing::AwaitsBootstrap(Bootstrap::Awaited)),
         ),
+        (
+            goal(),
+            memory(),
+            owned(Machine { bootstrap: Bootstrap::Missing, ..machine() }),
+            asks(Standing::AwaitsHost(None), Act::Place),
+        ),
+        (
+            fed.clone(),
+            memory(),
+            owned(Machine { bootstrap: Bootstrap::Missing, ..machine() }),
+            rests(Standing::AwaitsBootstrap(Bootstrap::Missing)),
+        ),
+        (
+            fed.clone(),
+            memory(),
+            owned(Machine { bootstrap: Bootstrap::None, ..machine() }),
+            rests(Standing::Blocked(why())),
+        ),
+        (fed, memory(), Sight { owner: Owner::Nobody, ..sight() }, rests(Standing::Blocked(why()))),
         (
             goal(),
             memory(),
@@ -96,9 +123,15 @@ fn on_the_way_to_a_host() {
             Sight { image: Image::Unreachable(why()), ..sight() },
             asks(Standing::AwaitsImage(Some(why())), Act::CheckImage),
         ),
-        (imaged.clone(), memory(), Sight { image: Image::Bad(why()), ..sight() }, rests(Standing::Unservable(why()))),
+        (
+            imaged.clone(),
+            memory(),
+            Sight { image: Image::Bad(why()), ..sight() },
+            asks(Standing::Blocked(why()), Act::CheckImage),
+        ),
         (imaged, memory(), Sight { image: Image::Good, ..sight() }, asks(Standing::AwaitsHost(None), Act::Place)),
         (Goal { unservable: Some(why()), ..goal() }, memory(), sight(), rests(Standing::Unservable(why()))),
+        (Goal { blocked: Some(why()), ..goal() }, memory(), sight(), rests(Standing::Blocked(why()))),
     ];
     for (goal, memory, sight, expected) in cases {
         assert_eq!(step(&goal, &memory, &sight), expected, "{goal:?} {memory:?} {sight:?}");
@@ -151,7 +184,7 @@ fn an_image_that_turns_out_bad_frees_the_host_unless_it_already_ran() {
     let goal = Goal { needs_image: true, ..goal() };
     let bad = |host: Host| Sight { image: Image::Bad(why()), ..on(host) };
     let early = step(&goal, &memory(), &bad(preparing()));
-    assert_eq!(early.standing, Standing::Unservable(why()));
+    assert_eq!(early.standing, Standing::Blocked(why()));
     assert!(early.acts.iter().all(release(false)) && early.acts.len() == 1, "{early:?}");
     let late = Host { phase: Phase::Provisioning, milestone: Milestone::Written, ..host() };
     assert_eq!(step(&goal, &memory(), &bad(late)).acts, []);
@@ -230,9 +263,11 @@ fn any_goal() -> impl Strategy<Value = Goal> {
         Just(Road::Leave(Leave::Force)),
         Just(Road::Leave(Leave::Move)),
     ];
-    (road, any::<[bool; 3]>()).prop_map(|(road, [unservable, needs_image, quarantine])| Goal {
+    (road, any::<[bool; 5]>()).prop_map(|(road, [unservable, blocked, fed, needs_image, quarantine])| Goal {
         road,
         unservable: unservable.then(why),
+        blocked: blocked.then(why),
+        needs_bootstrap: fed.then(why),
         needs_image,
         quarantine,
     })
@@ -262,7 +297,7 @@ proptest! {
                 }
                 Act::Place => {
                     prop_assert!(memory.id.is_some() && memory.provider.is_none() && sight.host.is_none());
-                    prop_assert!(goal.road == Road::Keep && goal.unservable.is_none());
+                    prop_assert!(goal.road == Road::Keep && goal.unservable.is_none() && goal.blocked.is_none());
                 }
                 Act::LetGo => prop_assert!(
                     goal.road == Road::Leave(Leave::Force)
@@ -273,7 +308,10 @@ proptest! {
                     prop_assert!(sight.host.as_ref().is_some_and(|host| host.provider == *provider && host.bound));
                 }
                 Act::Protect => prop_assert!(memory.id.is_none() && goal.road == Road::Keep),
-                Act::CheckImage => prop_assert!(sight.host.is_none() && goal.needs_image),
+                Act::CheckImage => {
+                    let ran = sight.host.as_ref().is_some_and(|host| host.milestone >= Milestone::Written);
+                    prop_assert!(goal.needs_image && !ran);
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
 use crate::server::BootMode;
 
 /// What is wanted of one host.
@@ -94,8 +95,8 @@ impl std::fmt::Display for Consumer {
 pub struct Order {
     /// Tells this deployment from every other one: it changes with the claim and with the recipe.
     pub deployment: String,
-    /// How the system gets onto the server.
-    pub recipe: Recipe,
+    /// How the system gets onto the server, or why it cannot.
+    pub recipe: Result<Recipe, Failure>,
 }
 
 /// How a system gets onto a server.

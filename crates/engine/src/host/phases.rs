@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     failure::{Class, Failure, Kind},
-    server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Scope, Seen},
+    server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Scope, Seen, without_secrets},
 };
 
 /// How a claim on the object compares with the claim that we act for.
@@ -214,6 +214,11 @@ impl Scene<'_> {
             return;
         };
         self.accept(&order);
+        let Recipe::Iso { url } = match order.recipe {
+            Ok(recipe) => recipe,
+            Err(failure) => return self.object_fault(failure),
+        };
+        let url = &url;
         if self.held_back() || !self.permitted(Ask::Deploy) {
             return;
         }
@@ -227,7 +232,6 @@ impl Scene<'_> {
         if !off || self.media_may_be_moving(Scope::Boot) {
             return;
         }
-        let Recipe::Iso { url } = &order.recipe;
         if self.is_prepared(seen, url) {
             self.settle();
             return self.start();
@@ -290,6 +294,9 @@ impl Scene<'_> {
     fn provision(&mut self) {
         if !self.claim_holds() {
             return;
+        }
+        if self.sight.fetched {
+            return self.booted("The system that was booted has fetched its configuration.");
         }
         // Once it was started anew, it has not yet ignored that.
         let ignored = self.record.fault.as_ref().is_some_and(|fault| {
@@ -585,7 +592,8 @@ fn boots_from_cd(seen: &Seen) -> bool {
 fn not_prepared(seen: &Seen, url: &str) -> String {
     if !shows_image(seen, url) {
         return format!(
-            "The BMC took the image {url}, but does not show it in a drive. Check that the BMC can reach the URL."
+            "The BMC took the image {}, but does not show it in a drive. Check that the BMC can reach the URL.",
+            without_secrets(url)
         );
     }
     "The BMC took the boot override, but does not show it. It is tried again.".to_owned()

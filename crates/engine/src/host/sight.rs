@@ -17,6 +17,8 @@ pub struct Sight {
     pub bmc: Option<BmcSight>,
     /// Where the recorded consumer is. Only looked up when a step inquires.
     pub consumer: Whereabouts,
+    /// Whether the system of the current deployment has fetched its configuration.
+    pub fetched: bool,
     /// Another host object that names the same server and was there first.
     pub rival: Option<String>,
     /// What the fleet brake allows.

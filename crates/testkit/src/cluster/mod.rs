@@ -124,6 +124,11 @@ impl Cluster {
         self.embedded
     }
 
+    /// Whether this is our own API server.
+    pub fn is_embedded(&self) -> bool {
+        self.embedded
+    }
+
     /// A new client that may do everything. Clients belong to the runtime of the test that made them.
     pub fn admin(&self) -> Client {
         self.admin.client()

@@ -203,6 +203,7 @@ impl Stage {
                 brake: BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false },
                 bmcs_at_once: 4,
                 cluster_api: false,
+                boot: None,
             },
             dial: self.servers.dial(&self.show, &life),
             clock: Arc::new(self.clock),

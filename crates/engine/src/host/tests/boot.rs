@@ -8,8 +8,8 @@ use super::{
     world::{Mishap, World},
 };
 use crate::{
-    failure::Kind,
-    host::{BmcSight, Milestone, NoteKind, Phase},
+    failure::{Failure, Kind},
+    host::{BmcSight, Milestone, NoteKind, Order, Phase},
     server::{BootOverride, BootProgress, BootTarget, Persistence, PowerState, Seen},
 };
 
@@ -265,4 +265,31 @@ fn that_boots_were_ignored_is_told_until_one_is_not() {
     world.run_to(Phase::Provisioned);
     assert_eq!((world.fault(), world.server.starts), (None, 4));
     assert!(world.events.contains(&"Recovered"));
+}
+
+#[test]
+fn a_system_that_fetched_its_configuration_has_booted_whatever_the_bmc_shows() {
+    let mut world = provisioning();
+    world.pass(5);
+    let kept = Seen { power: PowerState::On, boot: Some(BootOverride::cd_once(None)), ..Seen::default() };
+    let (after, act) = (world.record().acted, world.outcome.clone());
+    world.sight = Some(BmcSight { at: world.now, after, inputs: world.inputs.clone(), act, seen: Ok(kept) });
+    assert_eq!(world.decide().record.phase, Phase::Provisioning);
+    world.fetched = true;
+    assert_eq!(world.decide().record.phase, Phase::Provisioned);
+}
+
+#[test]
+fn an_order_that_cannot_be_served_is_a_fault_and_nothing_is_done() {
+    let mut world = World::with(ordered("a", IMAGE));
+    let why = || Failure::new(Kind::BootUrlMissing, "Nobody said where.");
+    world.goal.order = Some(Order { recipe: Err(why()), ..order("a", IMAGE) });
+    world.run(600);
+    assert_eq!(world.record().fault.as_ref().map(|fault| fault.failure.clone()), Some(why()));
+    assert_eq!((world.record().phase, world.record().anchor.milestone), (Phase::Preparing, Milestone::None));
+    assert!(world.log.is_empty(), "{:?}", world.log);
+
+    world.goal.order = Some(order("a", IMAGE));
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.record().fault, None);
 }

@@ -277,11 +277,10 @@ impl World {
     /// An order belongs to its claim.
     fn align_order(&mut self) {
         let Some(claim) = &self.goal.claim else { return };
-        let crate::host::Recipe::Iso { url } = match &self.goal.order {
-            Some(old) => old.recipe.clone(),
-            None => return,
+        let Some(Ok(crate::host::Recipe::Iso { url })) = self.goal.order.as_ref().map(|old| &old.recipe) else {
+            return;
         };
-        self.goal.order = Some(order(&claim.id, &url));
+        self.goal.order = Some(order(&claim.id, url));
     }
 
     /// Whether the annotation says at least what the status says: one of the two may be lost then.

@@ -42,7 +42,7 @@ fn claim(id: &str) -> Claim {
 }
 
 fn order(claim: &str, url: &str) -> Order {
-    Order { deployment: format!("{claim} {url}"), recipe: Recipe::Iso { url: url.into() } }
+    Order { deployment: format!("{claim} {url}"), recipe: Ok(Recipe::Iso { url: url.into() }) }
 }
 
 fn claimed(id: &str) -> Goal {

@@ -208,8 +208,8 @@ fn sight() -> impl Strategy<Value = Sight> {
         Whereabouts::Gone,
         Whereabouts::Unknown("why".into()),
     ]);
-    (of(bmc), inputs(), id(), consumer, any::<bool>(), any::<u8>()).prop_map(
-        |(bmc, inputs, target, consumer, granted, spread)| Sight {
+    (of(bmc), inputs(), id(), consumer, any::<[bool; 2]>(), any::<u8>()).prop_map(
+        |(bmc, inputs, target, consumer, [granted, fetched], spread)| Sight {
             now: start_of_time(),
             inputs,
             target: target.into(),
@@ -217,6 +217,7 @@ fn sight() -> impl Strategy<Value = Sight> {
             consumer,
             rival: None,
             granted: if granted { vec![Ask::Deploy, Ask::Disrupt] } else { Vec::new() },
+            fetched,
             held: None,
             spread,
         },

@@ -37,6 +37,7 @@ pub(super) enum Mishap {
     LateSight,
 }
 
+#[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) goal: Goal,
@@ -49,6 +50,7 @@ pub(super) struct World {
     pub(super) target: String,
     pub(super) consumer: Whereabouts,
     pub(super) rival: Option<String>,
+    pub(super) fetched: bool,
     pub(super) braked: bool,
     pub(super) finished: bool,
     pub(super) sight: Option<BmcSight>,
@@ -83,6 +85,7 @@ impl World {
             target: "bmc".into(),
             consumer: Whereabouts::Gone,
             rival: None,
+            fetched: false,
             braked: false,
             finished: false,
             sight: None,
@@ -170,6 +173,7 @@ impl World {
             consumer: Whereabouts::NotLookedUp,
             rival: self.rival.clone(),
             granted: Vec::new(),
+            fetched: self.fetched,
             held: None,
             spread: 0,
         }
@@ -369,7 +373,7 @@ impl World {
         let releasing = anchor.milestone == Milestone::Releasing;
         let armed = anchor.milestone == Milestone::Armed && record.phase == Phase::Preparing;
         let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Farewell::Tidy);
-        let order = goal.order.as_ref().map(|order| &order.recipe);
+        let order = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
         let reason = match act {
             Act::ShutDown => deed == Deed::ShutDown && goal.online == Some(false),
             Act::Restart => deed == Deed::Restart && goal.reboot.is_some() && record.rebooted == goal.reboot,

@@ -1,0 +1,69 @@
+//! What the boot service is to hand to a PhysicalHost.
+
+use ::boot::os::Family;
+use ::boot::ticket::Holder;
+use api::beskar7::{OsFamily, PhysicalHost};
+use engine::failure::{Failure, Kind};
+use engine::host::Claim;
+use kube::ResourceExt as _;
+
+use crate::depot::{Configuration, Shipment};
+use crate::vault::digest;
+
+/// What `remoteConfig` asks for, if it is there, or why that makes no sense. Everything that matters to the server is part of the
+/// deployment's id, so that a changed order is another deployment with tickets of its own.
+pub(super) fn shipment(host: &PhysicalHost, claim: &Claim) -> Option<Result<Shipment, Failure>> {
+    let wish = host.spec.remote_config.as_ref()?;
+    let image = host.spec.boot_iso_source.clone()?;
+    let parts = configuration(host).and_then(|configuration| Ok((configuration, family(wish.os_family)?)));
+    Some(parts.map(|(configuration, family)| Shipment {
+        holder: Holder {
+            namespace: host.namespace().unwrap_or_default(),
+            host: host.name_any(),
+            claim: claim.id.clone(),
+            deployment: digest(&format!("{} remote {image} {family} {configuration:?}", claim.id)),
+        },
+        image,
+        family,
+        configuration,
+    }))
+}
+
+fn configuration(host: &PhysicalHost) -> Result<Configuration, Failure> {
+    let given = host.spec.remote_config.as_ref().and_then(|wish| wish.config_url.clone());
+    if let Some(url) = given {
+        return Ok(Configuration::At(url));
+    }
+    let invalid = |message: &str| Err(Failure::new(Kind::OrderInvalid, message));
+    let Some(secret) = &host.spec.user_data_secret_ref else {
+        return invalid(
+            "spec.remoteConfig says neither where the configuration is (configURL) nor which bootstrap data to serve (spec.userDataSecretRef). Set one of them.",
+        );
+    };
+    match (&secret.name, &secret.namespace) {
+        // Whoever may write hosts must not read the Secrets of other namespaces through us.
+        (_, Some(other)) if Some(other) != host.namespace().as_ref() => invalid(
+            "spec.userDataSecretRef names a Secret of another namespace. It must be in the namespace of the host.",
+        ),
+        (Some(name), _) if !name.is_empty() => Ok(Configuration::In(name.clone())),
+        _ => invalid("spec.userDataSecretRef needs the name of a Secret."),
+    }
+}
+
+pub(super) fn family(family: OsFamily) -> Result<Family, Failure> {
+    match family {
+        OsFamily::Kairos => Ok(Family::Kairos),
+        OsFamily::Talos => Ok(Family::Talos),
+        OsFamily::Flatcar => Ok(Family::Flatcar),
+        OsFamily::LeapMicro => Ok(Family::LeapMicro),
+        OsFamily::Ubuntu
+        | OsFamily::Rhel
+        | OsFamily::Centos
+        | OsFamily::Fedora
+        | OsFamily::Debian
+        | OsFamily::Opensuse => Err(Failure::new(
+            Kind::OrderInvalid,
+            "RemoteConfig knows the kernel parameter of kairos, talos, flatcar and LeapMicro only. Set osFamily to one of them, or use an image that brings its configuration with it.",
+        )),
+    }
+}

@@ -1,0 +1,198 @@
+//! What there is to serve, from a watch of the hosts that are to be served.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ::boot::serve::{Bootstrap, Delivery, Directory, Gate, Problem, Unavailable};
+use api::beskar7::ProviderId;
+use api::beskar7::names::PROVIDER_ID_WORD;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use http::HeaderValue;
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt as _, watcher as watch};
+use kube::{Api, Client};
+use tracing::debug;
+
+use super::inbox::Inbox;
+use super::{Configuration, Depot, Shipment};
+use crate::clock::Clock;
+use crate::dialect::{HostDialect, HostKey};
+use crate::watches::{pauses, readable, uninterrupted};
+
+/// The deployments that are under way, in each replica.
+pub(super) struct Deliveries {
+    depot: Arc<Depot>,
+    client: Client,
+    inbox: Inbox,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    by_deployment: HashMap<String, (HostKey, Shipment)>,
+    by_host: HashMap<HostKey, String>,
+    /// Hosts not seen yet in a list that is under way.
+    unseen: Option<HashSet<HostKey>>,
+}
+
+impl Deliveries {
+    pub(super) fn new(depot: Arc<Depot>, client: Client, clock: Arc<dyn Clock>) -> Self {
+        let inbox = Inbox::new(client.clone(), clock);
+        Self { depot, client, inbox, entries: Mutex::default() }
+    }
+
+    /// Follows the hosts for as long as it is polled.
+    pub(super) async fn follow<D: HostDialect>(&self, hosts: Api<DeserializeGuard<D::Host>>, config: watcher::Config) {
+        let events = watch(hosts, config.fields(D::SERVED)).backoff(pauses());
+        futures::pin_mut!(events);
+        while let Some(event) = events.next().await {
+            if let Some(event) = uninterrupted(event, "the hosts that are served").and_then(readable) {
+                self.take::<D>(&event);
+            }
+        }
+    }
+
+    /// Reports that are on their way may arrive.
+    pub(super) async fn stop(&self) {
+        self.inbox.stop().await;
+    }
+
+    fn take<D: HostDialect>(&self, event: &Event<D::Host>) {
+        let mut entries = self.entries();
+        match event {
+            Event::Init => entries.unseen = Some(entries.by_host.keys().cloned().collect()),
+            Event::InitApply(host) | Event::Apply(host) => entries.put(HostKey::of(host), D::shipment(host)),
+            Event::InitDone => {
+                for gone in entries.unseen.take().into_iter().flatten() {
+                    entries.remove(&gone);
+                }
+            }
+            Event::Delete(host) => entries.remove(&HostKey::of(host)),
+        }
+    }
+
+    fn find(&self, deployment: &str) -> Option<(HostKey, Shipment)> {
+        self.entries().by_deployment.get(deployment).cloned()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn read(&self, host: &HostKey, name: &str) -> Result<Bootstrap, Unavailable> {
+        let namespace = &host.namespace;
+        let unavailable = |what: &str| Unavailable {
+            why: format!("Secret {namespace}/{name}, named in spec.userDataSecretRef, {what}"),
+        };
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let secret = secrets.get_opt(name).await.map_err(|error| unavailable(&format!("cannot be read: {error}")))?;
+        let data = secret.ok_or_else(|| unavailable("does not exist"))?.data.unwrap_or_default();
+        let value = data.get("value").filter(|value| !value.0.is_empty());
+        let value = value.ok_or_else(|| unavailable("has no key value"))?;
+        let format = data.get("format").map_or(&b""[..], |format| &format.0);
+        Ok(Bootstrap { bytes: named_after(host, &value.0), content_type: content_type(format) })
+    }
+}
+
+impl Entries {
+    fn put(&mut self, key: HostKey, shipment: Option<Shipment>) {
+        if let Some(unseen) = &mut self.unseen {
+            unseen.remove(&key);
+        }
+        self.remove(&key);
+        if let Some(shipment) = shipment {
+            let deployment = shipment.holder.deployment.clone();
+            debug!(host = %key, deployment, "is to be served");
+            self.by_host.insert(key.clone(), deployment.clone());
+            self.by_deployment.insert(deployment, (key, shipment));
+        }
+    }
+
+    fn remove(&mut self, key: &HostKey) {
+        if let Some(deployment) = self.by_host.remove(key) {
+            self.by_deployment.remove(&deployment);
+        }
+    }
+}
+
+impl Directory for Deliveries {
+    fn delivery(&self, deployment: &str) -> Option<Delivery> {
+        let (_, shipment) = self.find(deployment)?;
+        Some(Delivery {
+            iso: self.depot.order(&shipment).ok(),
+            config: matches!(shipment.configuration, Configuration::In(_)),
+            holder: shipment.holder,
+        })
+    }
+
+    fn bootstrap<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Bootstrap, Unavailable>> {
+        async move {
+            match self.find(&delivery.holder.deployment) {
+                Some((host, Shipment { configuration: Configuration::In(secret), .. })) => {
+                    self.read(&host, &secret).await
+                }
+                _ => Err(Unavailable { why: "the host was released meanwhile".to_owned() }),
+            }
+        }
+        .boxed()
+    }
+
+    fn first_seen<'a>(&'a self, delivery: &'a Delivery, from: IpAddr) -> BoxFuture<'a, Result<Gate, Unavailable>> {
+        async move {
+            match self.find(&delivery.holder.deployment) {
+                Some((host, _)) => self.inbox.first_seen(&host, &delivery.holder.deployment, from).await,
+                None => Err(Unavailable { why: "the host was released meanwhile".to_owned() }),
+            }
+        }
+        .boxed()
+    }
+
+    fn report(&self, delivery: &Delivery, problem: &Problem) {
+        if let Some((host, _)) = self.find(&delivery.holder.deployment) {
+            self.inbox.report(&host, &delivery.holder.deployment, problem);
+        }
+    }
+}
+
+/// Whoever writes a template does not know on which server it will be used. Only text has such words.
+fn named_after(host: &HostKey, data: &[u8]) -> Bytes {
+    let provider = ProviderId::new(&host.namespace, &host.name).ok();
+    match (std::str::from_utf8(data), provider) {
+        (Ok(text), Some(provider)) => text.replace(PROVIDER_ID_WORD, &provider.to_string()).into(),
+        _ => Bytes::copy_from_slice(data),
+    }
+}
+
+fn content_type(format: &[u8]) -> HeaderValue {
+    HeaderValue::from_static(match format {
+        b"cloud-config" => "text/cloud-config",
+        b"ignition" => "application/vnd.coreos.ignition+json",
+        _ => "application/octet-stream",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bootstrap_data_learns_the_name_of_its_server_and_is_not_changed_otherwise() {
+        let host = HostKey { namespace: "racks".into(), name: "server-01".into(), uid: String::new() };
+        let table: [(&[u8], &[u8]); 3] = [
+            (
+                b"provider-id: BESKAR7_PROVIDER_ID\nx: 'BESKAR7_PROVIDER_ID'",
+                b"provider-id: b7://racks/server-01\nx: 'b7://racks/server-01'",
+            ),
+            (b"#cloud-config", b"#cloud-config"),
+            (b"\xff BESKAR7_PROVIDER_ID", b"\xff BESKAR7_PROVIDER_ID"),
+        ];
+        for (data, expected) in table {
+            assert_eq!(named_after(&host, data), expected);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What the boot service tells the leader: one BootSession for each deployment, whoever of the replicas writes it.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ::boot::serve::{Gate, Problem, Unavailable, config_gate};
+use api::beskar7::PhysicalHost;
+use api::boot::{BootProblem, BootSession, BootSessionSpec, Fetched};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client, Resource as _};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use tracing::warn;
+
+use crate::clock::Clock;
+use crate::dialect::HostKey;
+
+/// How often a write is tried when others write the same object.
+const TRIES: usize = 8;
+/// How long before the same problem is told again.
+const QUIET_FOR: Duration = Duration::from_mins(1);
+/// Problems that are remembered, to tell none twice.
+const REMEMBERED: usize = 4096;
+/// What a sentence may have in the object.
+const MESSAGE_LIMIT: usize = 1024;
+
+/// Writes sessions.
+pub(super) struct Inbox {
+    client: Client,
+    clock: Arc<dyn Clock>,
+    tasks: TaskTracker,
+    told: Arc<Mutex<HashMap<String, (&'static str, Instant)>>>,
+}
+
+impl Inbox {
+    pub(super) fn new(client: Client, clock: Arc<dyn Clock>) -> Self {
+        Self { client, clock, tasks: TaskTracker::new(), told: Arc::default() }
+    }
+
+    pub(super) async fn stop(&self) {
+        self.tasks.close();
+        tokio::time::timeout(Duration::from_secs(1), self.tasks.wait()).await.ok();
+    }
+
+    /// Whether this address may fetch the bootstrap data of a deployment. The first one that asks is recorded; of any number
+    /// that ask at once, the API server lets one be the first.
+    pub(super) async fn first_seen(&self, host: &HostKey, deployment: &str, from: IpAddr) -> Result<Gate, Unavailable> {
+        let now = self.clock.now();
+        let gate = change(&self.client, host, deployment, |session| {
+            let first = session.fetched.as_ref().map(|fetched| parse(fetched).ok_or_else(|| unreadable(fetched)));
+            let gate = config_gate(first.transpose()?, from, now);
+            if gate == Gate::First {
+                session.fetched = Some(Fetched { by: from.to_canonical().to_string(), at: Time(now) });
+                session.problem = None;
+            }
+            Ok((gate, gate == Gate::First))
+        });
+        gate.await.map_err(|why| Unavailable { why: format!("who fetches it cannot be recorded: {why}") })
+    }
+
+    /// Tells of a problem, in the background and not too often.
+    pub(super) fn report(&self, host: &HostKey, deployment: &str, problem: &Problem) {
+        if !self.is_news(deployment, problem.reason()) {
+            return;
+        }
+        let told = BootProblem {
+            reason: problem.reason().to_owned(),
+            message: problem.to_string().chars().take(MESSAGE_LIMIT).collect(),
+            at: Time(self.clock.now()),
+        };
+        let (client, host, deployment) = (self.client.clone(), host.clone(), deployment.to_owned());
+        self.tasks.spawn(async move {
+            let written = change(&client, &host, &deployment, |session| {
+                session.problem = Some(told.clone());
+                Ok(((), true))
+            });
+            if let Err(why) = written.await {
+                warn!(%host, deployment, why, "a problem could not be recorded");
+            }
+        });
+    }
+
+    fn is_news(&self, deployment: &str, reason: &'static str) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if told.get(deployment).is_some_and(|(known, at)| *known == reason && now - *at < QUIET_FOR) {
+            return false;
+        }
+        if told.len() >= REMEMBERED {
+            told.retain(|_, (_, at)| now - *at < QUIET_FOR);
+        }
+        told.insert(deployment.to_owned(), (reason, now));
+        true
+    }
+}
+
+/// Changes the session of a deployment, which is made if there is none; again if somebody else was faster. What is changed
+/// decides whether it is written.
+async fn change<T>(
+    client: &Client,
+    host: &HostKey,
+    deployment: &str,
+    decide: impl Fn(&mut BootSessionSpec) -> Result<(T, bool), String>,
+) -> Result<T, String> {
+    let sessions: Api<BootSession> = Api::namespaced(client.clone(), &host.namespace);
+    let params = PostParams::default();
+    for _ in 0..TRIES {
+        let known = sessions.get_opt(deployment).await.map_err(|error| error.to_string())?;
+        let is_new = known.is_none();
+        let mut session = known.unwrap_or_else(|| new_session(host, deployment));
+        let (answer, is_changed) = decide(&mut session.spec)?;
+        if !is_changed {
+            return Ok(answer);
+        }
+        let written = if is_new {
+            sessions.create(&params, &session).await
+        } else {
+            sessions.replace(deployment, &params, &session).await
+        };
+        match written {
+            Ok(_) => return Ok(answer),
+            Err(kube::Error::Api(status)) if status.code == 409 || (status.code == 404 && !is_new) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err("too many write the same session at once".to_owned())
+}
+
+fn new_session(host: &HostKey, deployment: &str) -> BootSession {
+    let owner = OwnerReference {
+        api_version: PhysicalHost::api_version(&()).into_owned(),
+        kind: PhysicalHost::kind(&()).into_owned(),
+        name: host.name.clone(),
+        uid: host.uid.clone(),
+        ..OwnerReference::default()
+    };
+    BootSession {
+        metadata: ObjectMeta {
+            name: Some(deployment.to_owned()),
+            namespace: Some(host.namespace.clone()),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec: BootSessionSpec { host: host.name.clone(), ..BootSessionSpec::default() },
+    }
+}
+
+fn parse(fetched: &Fetched) -> Option<(IpAddr, Timestamp)> {
+    Some((fetched.by.parse().ok()?, fetched.at.0))
+}
+
+/// Whoever wrote that, it was not us: the door stays shut.
+fn unreadable(fetched: &Fetched) -> String {
+    format!("spec.fetched.by of its BootSession is {:?}, which is no address", fetched.by)
+}

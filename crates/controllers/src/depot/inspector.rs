@@ -1,0 +1,161 @@
+//! Looks at the images that machines ask for, before a server is claimed for them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ::boot::iso::Firmware;
+use ::boot::os::Family;
+use ::boot::serve::Problem;
+use ::boot::ticket::Holder;
+use engine::claim::{Image, Refused};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::{Depot, order_with};
+use crate::roster::ClaimantName;
+
+/// How long a good image is believed to be one.
+const GOOD_FOR: Duration = Duration::from_mins(1);
+/// How long before a bad one is looked at again.
+const BAD_FOR: Duration = Duration::from_secs(10);
+/// How long what nobody asks for is remembered.
+const FORGOTTEN_AFTER: Duration = Duration::from_mins(10);
+
+/// An image, and what would be written into it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Question {
+    pub(crate) image: String,
+    pub(crate) family: Family,
+    /// The user's own configuration; `None` if we serve it.
+    pub(crate) config_url: Option<String>,
+    /// What the server boots with, if that was said.
+    pub(crate) firmware: Option<Firmware>,
+}
+
+/// Has images looked at, each once for all who ask.
+pub(crate) struct Inspector {
+    depot: Arc<Depot>,
+    wake: UnboundedSender<ClaimantName>,
+    verdicts: Arc<Mutex<HashMap<Question, Verdict>>>,
+    tasks: TaskTracker,
+}
+
+struct Verdict {
+    image: Image,
+    /// When the last look ended, or the first one began.
+    at: Instant,
+    /// Who waits for a look that is under way.
+    waiting: Option<Vec<ClaimantName>>,
+}
+
+impl Inspector {
+    pub(crate) fn new(depot: Arc<Depot>, wake: UnboundedSender<ClaimantName>) -> Self {
+        Self { depot, wake, verdicts: Arc::default(), tasks: TaskTracker::new() }
+    }
+
+    /// What is known of an image.
+    pub(crate) fn verdict(&self, question: &Question) -> Image {
+        self.verdicts().get(question).map_or(Image::Unknown, |verdict| verdict.image.clone())
+    }
+
+    /// Has an image looked at, unless that was done lately. Whoever asked is woken when it is known.
+    pub(crate) fn look(&self, question: &Question, asker: &ClaimantName) {
+        let now = Instant::now();
+        let mut verdicts = self.verdicts();
+        verdicts.retain(|_, verdict| verdict.waiting.is_some() || now - verdict.at < FORGOTTEN_AFTER);
+        let verdict =
+            verdicts.entry(question.clone()).or_insert(Verdict { image: Image::Unknown, at: now, waiting: None });
+        if let Some(waiting) = &mut verdict.waiting {
+            if !waiting.contains(asker) {
+                waiting.push(asker.clone());
+            }
+            return;
+        }
+        let fresh_for = match verdict.image {
+            Image::Unknown => Duration::ZERO,
+            Image::Good => GOOD_FOR,
+            Image::Unreachable(_) | Image::Bad(_) => BAD_FOR,
+        };
+        if now - verdict.at < fresh_for {
+            return;
+        }
+        verdict.waiting = Some(vec![asker.clone()]);
+        drop(verdicts);
+        let (depot, known, wake, question) =
+            (self.depot.clone(), self.verdicts.clone(), self.wake.clone(), question.clone());
+        self.tasks.spawn(async move {
+            let image = inspect(&depot, &question).await;
+            let mut verdicts = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = Verdict { image, at: Instant::now(), waiting: None };
+            let before = verdicts.insert(question, found);
+            for asker in before.and_then(|verdict| verdict.waiting).into_iter().flatten() {
+                // Nobody listens any more only when the loop has stopped.
+                wake.send(asker).ok();
+            }
+        });
+    }
+
+    fn verdicts(&self) -> MutexGuard<'_, HashMap<Question, Verdict>> {
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn inspect(depot: &Depot, question: &Question) -> Image {
+    let rehearsed = match &question.config_url {
+        Some(url) => Ok(url.clone()),
+        None => depot.config_url(&nobody()),
+    };
+    let order = rehearsed.and_then(|url| order_with(&question.image, question.family, &url));
+    let order = match order {
+        Ok(order) => order,
+        Err(failure) => {
+            return Image::Bad(Refused { reason: failure.kind.reason().to_owned(), message: failure.message });
+        }
+    };
+    match depot.images.prepare(&order).await {
+        Ok(image) => match question.firmware.filter(|firmware| !image.covers(*firmware)) {
+            Some(firmware) => Image::Bad(not_for(firmware, &question.image)),
+            None => Image::Good,
+        },
+        Err(problem) if problem.is_transient() => Image::Unreachable(refused(&problem, &question.image)),
+        Err(problem) => Image::Bad(refused(&problem, &question.image)),
+    }
+}
+
+/// Somebody whose URLs are as long as anybody's: whether the image has room for them is part of the question.
+fn nobody() -> Holder {
+    let word = || "nobody".to_owned();
+    Holder { namespace: word(), host: word(), claim: word(), deployment: crate::vault::digest("nobody") }
+}
+
+fn refused(problem: &Problem, image: &str) -> Refused {
+    let advice = match problem {
+        Problem::Iso(_) => {
+            " Use another image, or one that brings its configuration with it, with provisioningMode PreBakedISO."
+        }
+        _ => "",
+    };
+    let told = format!("imageURL {}: {problem}.{advice}", without_query(image));
+    Refused { reason: problem.reason().to_owned(), message: told }
+}
+
+fn not_for(firmware: Firmware, image: &str) -> Refused {
+    let (mode, other) = match firmware {
+        Firmware::Uefi => ("UEFI", "Legacy"),
+        Firmware::Bios => ("Legacy", "UEFI"),
+    };
+    let image = without_query(image);
+    Refused {
+        reason: "BootModeNotCovered".to_owned(),
+        message: format!(
+            "imageURL {image}: the kernel parameters can be written into what {other} boots of this image, but not into what {mode} boots. Use bootMode {other}, or another image."
+        ),
+    }
+}
+
+/// A query may be a signature.
+fn without_query(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or(url)
+}

@@ -1,0 +1,166 @@
+//! What servers are handed while they are being provisioned: a boot image with a kernel parameter in it, bootstrap data.
+//!
+//! Every replica serves ([`Deliveries`], from a watch of the hosts that are to be served); what happens there it writes into a
+//! [`BootSession`](api::boot::BootSession) of each deployment, which the leader reads ([`Sessions`]). Only the leader makes URLs.
+
+mod deliveries;
+mod inbox;
+mod inspector;
+mod key;
+mod sessions;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use ::boot::fetch::Fetcher;
+use ::boot::links::{LinkError, Links};
+use ::boot::os::Family;
+use ::boot::serve::{Images, IsoOrder, Limits, Service};
+use ::boot::ticket::{Holder, Key, Purpose};
+use engine::failure::{Failure, Kind};
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::dialect::HostDialect;
+
+use self::deliveries::Deliveries;
+pub(crate) use self::inspector::{Inspector, Question};
+pub use self::key::KeyError;
+pub use self::sessions::{Session, Sessions};
+
+/// How the boot service runs.
+#[derive(Debug, Clone)]
+pub struct BootConfig {
+    /// Where BMCs and servers reach it.
+    pub links: Links,
+    /// Where it listens. Taken by whoever starts us, so that an address in use is told at once.
+    pub listener: Arc<TcpListener>,
+    /// Its certificate; `None` for plain HTTP.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// How it reads users' images.
+    pub fetcher: Fetcher,
+    /// Namespace of the Secret that tickets are made with.
+    pub key_namespace: String,
+}
+
+/// Why there is no boot service.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// There is no key for tickets.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The socket cannot be used.
+    #[error("the boot service cannot listen: {0}")]
+    Listen(#[source] std::io::Error),
+}
+
+/// What a server is to be handed, as its host object says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shipment {
+    /// Whose tickets open it.
+    pub holder: Holder,
+    /// Where the user's image is.
+    pub image: String,
+    /// The system on it.
+    pub family: Family,
+    /// Where that finds its configuration.
+    pub configuration: Configuration,
+}
+
+/// Where a system finds its configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Configuration {
+    /// At a URL of the user.
+    At(String),
+    /// With us, from this Secret in the host's namespace.
+    In(String),
+}
+
+/// Makes URLs with tickets, and has the images that are served.
+#[derive(Debug)]
+pub struct Depot {
+    links: Links,
+    key: Key,
+    images: Arc<Images>,
+}
+
+impl Depot {
+    /// A depot with the key that all replicas share. Waits for the API server as long as it takes, or until `stop`.
+    pub(crate) async fn open(
+        client: &Client,
+        config: &BootConfig,
+        stop: &CancellationToken,
+    ) -> Result<Option<Arc<Self>>, BootError> {
+        let Some(key) = stop.run_until_cancelled(key::open(client, &config.key_namespace)).await else {
+            return Ok(None);
+        };
+        let images = Arc::new(Images::new(config.fetcher.clone()));
+        Ok(Some(Arc::new(Self { links: config.links.clone(), key: key?, images })))
+    }
+
+    /// Serves until `stop`.
+    pub(crate) fn serve<D: HostDialect>(
+        self: &Arc<Self>,
+        client: Client,
+        hosts: Api<DeserializeGuard<D::Host>>,
+        watch: watcher::Config,
+        config: &BootConfig,
+        clock: Arc<dyn Clock>,
+        stop: CancellationToken,
+    ) -> Result<impl Future<Output = ()> + Send + 'static, BootError> {
+        let listener = config.listener.try_clone().map_err(BootError::Listen)?;
+        listener.set_nonblocking(true).map_err(BootError::Listen)?;
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(BootError::Listen)?;
+        let deliveries = Arc::new(Deliveries::new(self.clone(), client, clock));
+        let service = Arc::new(Service::new(deliveries.clone(), self.key.clone(), self.images.clone()));
+        let tls = config.tls.clone();
+        Ok(async move {
+            let served = service.serve(listener, tls, Limits::default(), stop.clone());
+            let watched = stop.run_until_cancelled(deliveries.follow::<D>(hosts, watch));
+            futures::join!(served, watched);
+            deliveries.stop().await;
+        })
+    }
+
+    /// Where the BMC finds the image of a shipment, if that can be served at all.
+    pub fn image_url(&self, shipment: &Shipment) -> Result<String, Failure> {
+        self.order(shipment)?;
+        let ticket = self.key.ticket(Purpose::Iso, &shipment.holder);
+        self.links.iso(&shipment.holder.deployment, &ticket).map_err(|error| link_failure(&error))
+    }
+
+    /// What is to be served as the image of a shipment.
+    fn order(&self, shipment: &Shipment) -> Result<IsoOrder, Failure> {
+        let url = match &shipment.configuration {
+            Configuration::At(url) => url.clone(),
+            Configuration::In(_) => self.config_url(&shipment.holder)?,
+        };
+        order_with(&shipment.image, shipment.family, &url)
+    }
+
+    fn config_url(&self, holder: &Holder) -> Result<String, Failure> {
+        let ticket = self.key.ticket(Purpose::Config, holder);
+        self.links.config(&holder.deployment, &ticket).map_err(|error| link_failure(&error))
+    }
+}
+
+fn order_with(image: &str, family: Family, config_url: &str) -> Result<IsoOrder, Failure> {
+    let parameters =
+        family.parameters(config_url).map_err(|error| Failure::new(Kind::OrderInvalid, format!("{error}.")))?;
+    Ok(IsoOrder { url: image.to_owned(), parameters })
+}
+
+/// What to say where no boot URL was given.
+pub(crate) fn boot_url_missing() -> Failure {
+    Failure::new(
+        Kind::BootUrlMissing,
+        "RemoteConfig hands the image to the BMC through the boot service, but the operator does not know under which address BMCs and servers reach it. Start it with --boot-url (BESKAR7_BOOT_URL), such as http://192.0.2.5:8082.",
+    )
+}
+
+fn link_failure(error: &LinkError) -> Failure {
+    Failure::new(Kind::OrderInvalid, format!("{error}."))
+}
