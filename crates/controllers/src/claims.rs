@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::beskar7::names::ZONE_LABEL;
+use api::capi::BLOCK_MOVE_ANNOTATION;
 use engine::claim::{self, Act, Goal, Memory, Owner, Sight, Standing, step};
 use engine::host::{Claim, Consumer};
 use engine::placement::Request;
@@ -28,6 +29,7 @@ use crate::cluster_api::{ClusterApi, MachineView, paused_itself};
 use crate::consumer;
 use crate::depot::{Inspector, Question};
 use crate::dialect::{HostDialect, HostKey};
+use crate::herald::{Herald, News};
 use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::nodes::{Awaited, Nodes};
@@ -83,6 +85,8 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     fn provider(provider: &str) -> Value;
     /// The new status, or `None` when it says the same as the present one.
     fn status(view: &ClaimView<'_, Self::Claim>) -> Option<Value>;
+    /// What people may want to know, if it is another thing than before.
+    fn news(view: &ClaimView<'_, Self::Claim>) -> Option<News>;
 }
 
 /// Everything that a status is made from.
@@ -152,6 +156,7 @@ pub(crate) struct ClaimLoop<D: ClaimDialect> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) latest: Latest<D::Claim>,
+    pub(crate) herald: Arc<Herald>,
     /// Looks at images; `None` if there is no boot service.
     pub(crate) inspector: Option<Inspector>,
     /// The Secrets that there are.
@@ -244,6 +249,12 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     async fn carry_out(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Next<D::Claim>, Error> {
+        // What names the provider lifts the block in the same write.
+        if !matches!(decision.step.acts.first(), Some(Act::NameProvider(_)))
+            && let Some(written) = self.block_move(claim, key, decision).await?
+        {
+            return Ok(Next::Decide(written));
+        }
         for act in &decision.step.acts {
             match act {
                 Act::Protect => return self.protect(claim, key).await.map(Next::Decide),
@@ -426,7 +437,28 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         }));
         let params = PatchParams::apply(D::FIELD_MANAGER).force();
         let written = self.api(key).patch_status(&key.name, &params, &patch).await;
-        self.remember(key, "status", written).map(drop)
+        self.remember(key, "status", written)?;
+        if let Some(news) = D::news(&view) {
+            self.herald.tell(claim.object_ref(&()), news);
+        }
+        Ok(())
+    }
+
+    /// clusterctl waits with a move while this annotation is there: a server that boots reads its image and its bootstrap data from
+    /// us. Also while the cluster is paused, or the move would never begin.
+    async fn block_move(
+        &self,
+        claim: &D::Claim,
+        key: &HostKey,
+        decision: &Decision,
+    ) -> Result<Option<D::Claim>, Error> {
+        let is_booting = decision.holdings.first().is_some_and(|held| held.holding.host.is_booting());
+        let is_blocked = claim.annotations().contains_key(BLOCK_MOVE_ANNOTATION);
+        if self.cluster_api.is_none() || is_booting == is_blocked {
+            return Ok(None);
+        }
+        let patch = json!({ "metadata": { "annotations": { BLOCK_MOVE_ANNOTATION: is_booting.then_some("") } } });
+        self.write(claim, key, patch, "move block").await.map(Some)
     }
 
     fn remember(&self, key: &HostKey, what: &'static str, written: kube::Result<D::Claim>) -> Result<D::Claim, Error> {

@@ -12,14 +12,11 @@ use engine::failure::{Failure, Kind};
 use engine::host::{
     Anchor, Ask, BmcSight, Farewell, Goal, Held, Phase, Remembered, Road, Sight, Step, Whereabouts, step,
 };
-use futures::FutureExt as _;
 use jiff::SignedDuration;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
-use tokio_util::task::TaskTracker;
 use tracing::{debug, info};
 
 use crate::brake::{Answer, Brake};
@@ -28,6 +25,7 @@ use crate::consumer;
 use crate::depot::{Depot, Session, Sessions};
 use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, anchor, server_identity};
 use crate::hands::{Hands, Job, Line};
+use crate::herald::{Herald, News};
 use crate::index::Index;
 use crate::latest::Latest;
 use crate::metrics::Metrics;
@@ -87,8 +85,7 @@ pub struct HostLoop<D: HostDialect> {
     pub(crate) brake: Arc<Brake>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
-    pub(crate) reporter: Reporter,
-    pub(crate) tasks: TaskTracker,
+    pub(crate) herald: Arc<Herald>,
     pub(crate) latest: Latest<D::Host>,
     /// Whether machines have clusters here that may be paused.
     pub(crate) cluster_api: bool,
@@ -309,7 +306,7 @@ impl<D: HostDialect> HostLoop<D> {
     fn close_sessions(&self, key: &HostKey, deployment: Option<&str>) {
         for stale in self.sessions.stale(key, deployment) {
             let sessions: Api<BootSession> = Api::namespaced(self.client.clone(), &key.namespace);
-            self.tasks.spawn(async move {
+            self.herald.spawn(async move {
                 let deleted = sessions.delete(&stale, &DeleteParams::default()).await;
                 deleted.inspect_err(|error| debug!(%error, session = stale, "session not deleted")).ok();
             });
@@ -433,7 +430,6 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    /// Events are for people; they are sent beside the loop and may get lost.
     fn publish_events(&self, host: &D::Host, step: &Step) {
         // Of the phases that were passed in one step, only the last is worth an event.
         let is_phase = |reason: &str| Phase::ALL.iter().any(|phase| phase.as_str() == reason);
@@ -442,24 +438,12 @@ impl<D: HostDialect> HostLoop<D> {
             if is_phase(event.reason) && Some(position) != last {
                 continue;
             }
-            let reference = host.object_ref(&());
-            let note = event.message.chars().take(1000).collect::<String>();
-            let reason = D::event_reason(event.reason).to_owned();
-            let event = Event {
-                type_: if event.warning { EventType::Warning } else { EventType::Normal },
-                reason: reason.clone(),
-                note: Some(note),
-                action: reason,
-                secondary: None,
+            let news = News {
+                warning: event.warning,
+                reason: D::event_reason(event.reason).to_owned(),
+                message: event.message.clone(),
             };
-            // A recorder remembers what it sent, to count repetitions. The engine tells nothing twice, so none is kept.
-            let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
-            self.tasks.spawn(async move {
-                recorder
-                    .publish(&event, &reference)
-                    .map(|sent| sent.inspect_err(|error| debug!(%error, "event not sent")).ok())
-                    .await
-            });
+            self.herald.tell(host.object_ref(&()), news);
         }
     }
 

@@ -14,6 +14,7 @@ pub mod consumer;
 pub mod depot;
 pub mod dialect;
 pub mod hands;
+mod herald;
 pub mod host;
 pub mod index;
 mod latest;

@@ -11,14 +11,12 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::controller::{self, Controller};
-use kube::runtime::events::Reporter;
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::beskar7::{Beskar7Machines, PhysicalHosts};
@@ -30,6 +28,7 @@ use crate::clusters::ClusterLoop;
 use crate::depot::{BootConfig, BootError, Depot, Inspector};
 use crate::dialect::{HostDialect, HostKey};
 use crate::hands::{Dial, Hands};
+use crate::herald::Herald;
 use crate::host::HostLoop;
 use crate::index::Index;
 use crate::latest::Latest;
@@ -188,7 +187,7 @@ impl Operator {
         );
         let brake = Arc::new(Brake::new(self.config.brake.clone()));
         self.metrics.follow_brake(brake.clone());
-        let reporter = Reporter { controller: "beskar7".into(), instance: None };
+        let herald = Arc::new(Herald::new(self.client.clone()));
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {
             client: self.client.clone(),
             index,
@@ -197,8 +196,7 @@ impl Operator {
             brake,
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
-            reporter,
-            tasks: TaskTracker::new(),
+            herald: herald.clone(),
             latest: Latest::default(),
             cluster_api: self.config.cluster_api,
             depot: depot.clone(),
@@ -213,6 +211,7 @@ impl Operator {
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
             latest: Latest::default(),
+            herald: herald.clone(),
             inspector: depot.clone().map(|depot| Inspector::new(depot, wake_machine.clone())),
             secrets: known_secrets.clone(),
         });
@@ -264,9 +263,7 @@ impl Operator {
             term.run_until_cancelled(Box::pin(work)).await;
         }
         hands.stop().await;
-        hosts.tasks.close();
-        // Events that are on their way may arrive; nothing depends on them.
-        tokio::time::timeout(Duration::from_secs(1), hosts.tasks.wait()).await.ok();
+        herald.stop().await;
     }
 
     async fn drive<D: HostDialect>(

@@ -18,6 +18,7 @@ use super::{PhysicalHosts, machine_status};
 use crate::claims::{ClaimDialect, ClaimView};
 use crate::cluster_api::MachineView;
 use crate::depot::{Question, boot_url_missing};
+use crate::herald::News;
 
 /// Beskar7Machines.
 #[derive(Debug, Clone, Copy)]
@@ -134,7 +135,8 @@ impl ClaimDialect for Beskar7Machines {
     }
 
     fn provider(provider: &str) -> Value {
-        json!({ "spec": { "providerID": provider } })
+        let annotations = json!({ capi::BLOCK_MOVE_ANNOTATION: null });
+        json!({ "metadata": { "annotations": annotations }, "spec": { "providerID": provider } })
     }
 
     fn status(view: &ClaimView<'_, Beskar7Machine>) -> Option<Value> {
@@ -144,6 +146,10 @@ impl ClaimDialect for Beskar7Machines {
         }
         // Plain data with string keys: it cannot fail, and an empty status would be refused.
         serde_json::to_value(status).ok()
+    }
+
+    fn news(view: &ClaimView<'_, Beskar7Machine>) -> Option<News> {
+        machine_status::news(view)
     }
 }
 

@@ -8,6 +8,7 @@ use engine::placement::domain;
 
 use super::findings::{Finding, holds, not, put};
 use crate::claims::ClaimView;
+use crate::herald::News;
 use crate::roster::Holding;
 
 /// The whole status, or `None` while there is nothing to say that lasts.
@@ -16,13 +17,7 @@ pub(super) fn project(view: &ClaimView<'_, Beskar7Machine>) -> Option<Beskar7Mac
     let was_ready = before.ready == Some(true);
     let mut status = Beskar7MachineStatus { observed_generation: view.claim.metadata.generation, ..before };
     let told = match view.standing {
-        // A machine that lives elsewhere is none of our business, one without an owner is not written to, and the placer
-        // answers in a moment.
-        Standing::Moving
-        | Standing::AwaitsOwner
-        | Standing::Left
-        | Standing::AwaitsHost(None)
-        | Standing::AwaitsImage(None) => return None,
+        standing if is_silent(standing) => return None,
         Standing::Paused(why) => {
             // Nothing but that is written while it is paused.
             let mut status = view.claim.status.clone().unwrap_or_default();
@@ -52,6 +47,30 @@ pub(super) fn project(view: &ClaimView<'_, Beskar7Machine>) -> Option<Beskar7Mac
     }
     put(&mut status.conditions, not(types::PAUSED, "", reason::NOT_PAUSED, ""), view.now);
     Some(status)
+}
+
+/// A machine that lives elsewhere is none of our business, one without an owner is not written to, and the placer answers in a
+/// moment.
+fn is_silent(standing: &Standing) -> bool {
+    matches!(
+        standing,
+        Standing::Moving
+            | Standing::AwaitsOwner
+            | Standing::Left
+            | Standing::AwaitsHost(None)
+            | Standing::AwaitsImage(None)
+    )
+}
+
+/// What is told by an event: whenever a machine stands for another reason than before.
+pub(super) fn news(view: &ClaimView<'_, Beskar7Machine>) -> Option<News> {
+    if is_silent(view.standing) || matches!(view.standing, Standing::Paused(_)) {
+        return None;
+    }
+    let Finding { severity, reason, message, .. } = told(view.standing).ready;
+    let before = view.claim.status.as_ref().and_then(|status| status.condition(types::INFRASTRUCTURE_READY));
+    let is_new = before.is_none_or(|before| before.reason != reason);
+    is_new.then(|| News { warning: [Condition::WARNING, Condition::ERROR].contains(&severity), reason, message })
 }
 
 /// The address that was given, then what the BMC knows.

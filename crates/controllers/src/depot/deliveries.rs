@@ -161,7 +161,7 @@ impl Directory for Deliveries {
 
 /// Whoever writes a template does not know on which server it will be used. Only text has such words.
 fn named_after(host: &HostKey, data: &[u8]) -> Bytes {
-    let provider = ProviderId::new(&host.namespace, &host.name).ok();
+    let provider = ProviderId::new(&host.namespace, &host.name);
     match (std::str::from_utf8(data), provider) {
         (Ok(text), Some(provider)) => text.replace(PROVIDER_ID_WORD, &provider.to_string()).into(),
         _ => Bytes::copy_from_slice(data),

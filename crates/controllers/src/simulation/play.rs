@@ -7,7 +7,6 @@ use std::time::Duration;
 use api::beskar7::PhysicalHost;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
-use kube::runtime::events::Reporter;
 use kube::runtime::reflector::{self, store::Writer};
 use kube::runtime::watcher::Event;
 use serde::Deserialize as _;
@@ -16,7 +15,6 @@ use sim::{Credentials, Effect, PowerState, ResetType};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::fate::Life;
 use super::fleet::{Servers, Show};
@@ -26,6 +24,7 @@ use crate::brake::{Brake, BrakeConfig};
 use crate::clock::{Clock as _, TokioClock};
 use crate::dialect::HostKey;
 use crate::hands::Hands;
+use crate::herald::Herald;
 use crate::host::HostLoop;
 use crate::index::Index;
 use crate::metrics::Metrics;
@@ -370,6 +369,7 @@ impl Process {
         let hands = Hands::new(dial, Arc::new(metrics.clone()), metrics.clone(), clock.clone(), 4, wake, &stop);
         let brake = BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false };
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {
+            herald: Arc::new(Herald::new(client.clone())),
             client,
             index: Arc::new(Index::default()),
             vault,
@@ -377,8 +377,6 @@ impl Process {
             brake: Arc::new(Brake::new(brake)),
             clock,
             metrics,
-            reporter: Reporter { controller: "beskar7".into(), instance: None },
-            tasks: TaskTracker::new(),
             latest: crate::latest::Latest::default(),
             cluster_api: true,
             depot: None,

@@ -15,6 +15,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 #[tokio::test]
 async fn a_cluster_lives_and_dies_under_cluster_api_1_13() {
     let site = Site::start(CapiRelease::V1_13, 9).await;
+    site.check_readme().await;
     site.apply_cluster(1, 2).await;
     site.wait_for_running(1, 2).await;
     site.check_nodes_and_machines().await;

@@ -64,6 +64,26 @@ impl Site {
         self.world.cluster.apply_yaml_in(&self.world.namespace, &Workload::fit(&manifests)).await;
     }
 
+    /// What the README tells users to apply is accepted.
+    pub(crate) async fn check_readme(&self) {
+        let readme = include_str!("../../../../README.md");
+        let manifest =
+            readme.split("with this `cluster.yaml`").nth(1).and_then(|rest| rest.split("```").nth(1)).unwrap();
+        let manifest = manifest.trim_start_matches("yaml");
+        let resources = manifest.matches("\nkind: ").count();
+        assert_eq!(resources, 6);
+        let file = std::env::temp_dir().join(format!("{}.yaml", self.world.namespace));
+        std::fs::write(&file, manifest).unwrap();
+        let told = self
+            .world
+            .cluster
+            .kubectl(&["apply", "-n", &self.world.namespace, "--dry-run=server", "-f", file.to_str().unwrap()])
+            .await
+            .ok();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(told.lines().filter(|line| line.ends_with("created (server dry run)")).count(), resources, "{told}");
+    }
+
     /// Lets the nodes of machines that were provisioned join, once each.
     pub(crate) async fn step(&self) {
         self.managers.assert_alive();

@@ -204,6 +204,11 @@ fn part(goal: &Goal, sight: &Sight, leave: Leave) -> Step {
 }
 
 impl Host {
+    /// Whether its server is on the way from the order to the system that was ordered, all by itself.
+    pub fn is_booting(&self) -> bool {
+        self.claimed && self.bound && self.phase == Phase::Provisioning
+    }
+
     fn has_booted(&self) -> bool {
         self.bound && self.phase == Phase::Provisioned
     }

@@ -1,0 +1,67 @@
+//! Tells people what happens, by Events. They are sent beside the loops and may get lost.
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use tokio_util::task::TaskTracker;
+use tracing::debug;
+
+/// What the API server takes as a note.
+const NOTE_LIMIT: usize = 1000;
+/// How long Events that are on their way get at the end.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Sends Events.
+pub(crate) struct Herald {
+    client: Client,
+    reporter: Reporter,
+    tasks: TaskTracker,
+}
+
+/// Something that people may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct News {
+    pub(crate) warning: bool,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+impl Herald {
+    pub(crate) fn new(client: Client) -> Self {
+        let reporter = Reporter { controller: "beskar7".into(), instance: None };
+        Self { client, reporter, tasks: TaskTracker::new() }
+    }
+
+    /// Tells something about an object.
+    pub(crate) fn tell(&self, about: ObjectReference, news: News) {
+        let event = Event {
+            type_: if news.warning { EventType::Warning } else { EventType::Normal },
+            reason: news.reason.clone(),
+            note: Some(news.message.chars().take(NOTE_LIMIT).collect()),
+            action: news.reason,
+            secondary: None,
+        };
+        // A recorder remembers what it sent, to count repetitions. Nothing is told twice here, so none is kept.
+        let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
+        self.spawn(async move {
+            recorder
+                .publish(&event, &about)
+                .map(|sent| sent.inspect_err(|error| debug!(%error, "event not sent")).ok())
+                .await;
+        });
+    }
+
+    /// Has something done beside the loops, on which nothing depends.
+    pub(crate) fn spawn(&self, errand: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(errand);
+    }
+
+    /// Lets what is on its way arrive.
+    pub(crate) async fn stop(&self) {
+        self.tasks.close();
+        tokio::time::timeout(FAREWELL, self.tasks.wait()).await.ok();
+    }
+}
