@@ -12,8 +12,7 @@ use testkit::{wait_for, wait_ok};
 use crate::crash::{ELECTION_ROLE, TIMING, killed_after, killed_after_each};
 use crate::gate::Gate;
 use crate::machines::{host_of, iso, told};
-use crate::story::HURRY;
-use crate::world::{Hurry, SOON, World, instant_bmc, state_of};
+use crate::world::{SOON, World, instant_bmc, state_of};
 
 /// A quiet world with so many hosts, registered but not looked at.
 async fn hosts(prefix: &str, count: usize) -> World {
@@ -119,8 +118,7 @@ async fn fifty_machines_race_for_thirty_hosts_and_the_leader_is_killed_in_the_mi
 #[tokio::test]
 async fn a_machine_may_be_deleted_at_any_moment() {
     let world = hosts("hasty", 1).await;
-    // What happens to a medium that was being inserted is waited for, for minutes.
-    world.start_operator_with(Hurry::by(HURRY), |config| config.cluster_api = false);
+    world.start_alone();
     let bmc = world.bmc("server-00");
     world.wait_for_state("server-00", "Available").await;
 

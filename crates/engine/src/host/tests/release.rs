@@ -232,3 +232,31 @@ fn what_we_switched_on_for_its_policy_is_forgotten_once_a_release_switched_it_of
     world.run(300);
     assert_eq!((world.phase(), world.anchor().powered_on), (Phase::Available, false));
 }
+
+#[test]
+fn a_release_waits_for_an_insertion_only_as_long_as_nobody_knows_what_becomes_of_it() {
+    // How long the BMC takes in the background, whether the process dies, and how long the release takes at most.
+    let table = [
+        ("done when it was answered", 0, false, 30),
+        ("still under way when it was answered", 40, false, 240),
+        ("answered to a process that died", 0, true, 240),
+        ("still under way when the process died", 40, true, 240),
+    ];
+    for (name, slow, dies, most) in table {
+        let mut world = World::with(ordered("a", IMAGE));
+        world.server.temper.slow_media = slow;
+        world.run_until(60, |world| world.acts().contains(&"SetBoot"));
+        if dies {
+            world.crash();
+        }
+        world.goal = Goal::default();
+        let released = world.now;
+        world.run_until(600, |world| world.phase() == Phase::Available);
+        let took = world.record().since.duration_since(released).as_secs();
+        assert!(took <= most, "{name}: {took} s");
+        assert!((took >= 180) == (most > 180), "{name}: {took} s");
+        world.run(300);
+        assert!(world.server.is_tidy(), "{name}: {:?}", world.server);
+        assert_eq!(world.server.starts, 0, "{name}");
+    }
+}
