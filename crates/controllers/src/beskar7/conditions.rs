@@ -4,7 +4,7 @@ use api::beskar7::conditions::{self as types, reason};
 use api::beskar7::{PhysicalHost, PhysicalHostStatus};
 use api::capi::Condition;
 use engine::failure::{Class, Failure};
-use engine::host::{NoteKind, Phase};
+use engine::host::{ASSUMED_BOOTED, NoteKind, Phase};
 
 use super::findings::{Finding, holds, known, not, put, unknown};
 use crate::dialect::View;
@@ -93,6 +93,7 @@ fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
         (None, None) => not(type_, Condition::INFO, reason, "Under way."),
     };
     match phase {
+        Phase::Provisioned if record.assumed_booted => holds(type_, reason::ASSUMED_BOOTED, ASSUMED_BOOTED),
         Phase::Provisioned => holds(type_, "Provisioned", "The server runs for its consumer."),
         Phase::Preparing if view.goal.order.is_none() => under_way(reason::WAITING_FOR_BOOT_INFO),
         Phase::Preparing | Phase::Provisioning => under_way(reason::PROVISIONING),

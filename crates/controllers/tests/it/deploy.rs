@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::beskar7::PhysicalHost;
 use futures::future::join_all;
 use serde_json::json;
 use sim::{BootSource, Effect, Enabled, Hardware, Kind, Personality, PowerState, Timing};
@@ -148,6 +149,46 @@ async fn an_override_that_is_used_up_for_the_disk_cannot_be_told_from_one_that_w
     let said = host.status.unwrap().timeline.into_iter().map(|moment| moment.message).collect::<Vec<_>>();
     assert!(said.contains(&"The server is on and has used the boot override.".to_owned()), "{said:?}");
     assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Hdd), 1));
+}
+
+/// A BMC that keeps every override, and tells of a boot only if it is told so here.
+fn stubborn_bmc(boot_progress: bool) -> sim::Bmc {
+    let mut personality = sim::personality::generic();
+    personality.boot.once_is_continuous = true;
+    personality.shape.boot_progress = boot_progress;
+    sim::Bmc::new(sim::BmcSpec::new(personality).timing(Timing::INSTANT).power(PowerState::On))
+}
+
+#[tokio::test]
+async fn a_bmc_that_tells_nothing_of_a_boot_is_given_time_and_the_host_says_what_it_rests_on() {
+    let lives = [false, true].map(async |told| {
+        let (world, bmc) = hurried_world("silent", stubborn_bmc(told)).await;
+        world.patch_spec(HOST, claim("me", ISO)).await;
+        if !told {
+            let is_settling = |host: &PhysicalHost| waits_for(host) == Some("SettlingBoot".into());
+            let host = world.wait_until(HOST, "time to boot", is_settling).await;
+            assert_eq!(state_of(&host), "Provisioning");
+            assert_eq!(condition(&host, "HostProvisioned").0, "False");
+        }
+        let host = world.wait_for_state(HOST, "Provisioned").await;
+        let reason = if told { "Provisioned" } else { "AssumedBooted" };
+        assert_eq!(condition(&host, "HostProvisioned"), ("True".into(), reason.into()));
+        assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
+        if !told {
+            let told = sentence(&host, "HostProvisioned");
+            assert_eq!(world.wait_for_event("AssumedBooted").await, told);
+            world.stop_operator().await;
+            world.hurry();
+            world.annotate(HOST, "beskar7.io/inspect", Some("again")).await;
+            world.wait_for_event("Inspected").await;
+            assert_eq!(sentence(&world.host(HOST).await, "HostProvisioned"), told, "remembered");
+        }
+    });
+    join_all(lives).await;
+}
+
+fn waits_for(host: &PhysicalHost) -> Option<String> {
+    Some(host.status.as_ref()?.waiting.as_ref()?.reason.clone())
 }
 
 #[tokio::test]

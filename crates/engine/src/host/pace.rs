@@ -23,6 +23,12 @@ pub(super) const PREPARE_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 pub(super) const MEDIA_LIMIT: SignedDuration = SignedDuration::from_mins(3);
 /// The server must have used the boot override after this time: big servers spend ten minutes in POST.
 pub(super) const BOOT_LIMIT: SignedDuration = SignedDuration::from_mins(20);
+/// A server whose BMC tells nothing of the boot is taken to have booted this long after it was given power. Nearly all have
+/// left POST by then; those that need longer have BMCs that tell.
+pub(super) const SETTLE: SignedDuration = SignedDuration::from_mins(5);
+/// How far a boot has come, as told in this time after power-on, may still be about the boot before: power is reported as
+/// late as that, too.
+pub(super) const PROGRESS_LAG: SignedDuration = SignedDuration::from_secs(30);
 /// An override that is still armed this long after the system started was ignored.
 pub(super) const OVERRIDE_LAG: SignedDuration = SignedDuration::from_mins(1);
 /// How often a server is started again because it ignored the override.

@@ -280,6 +280,7 @@ impl Scene<'_> {
         self.record.media = None;
         self.record.anchor.milestone = Milestone::Written;
         self.record.boots = self.record.boots.saturating_add(1);
+        self.record.assumed_booted = false;
         // A restart that was asked for before this start has come with it; later it would tear the new system down.
         self.record.rebooted.clone_from(&self.goal.reboot);
         self.advance(Phase::Provisioning, "The image is in the drive; powering on.");
@@ -295,7 +296,7 @@ impl Scene<'_> {
         let ignored = self.record.fault.as_ref().is_some_and(|fault| {
             fault.failure.kind == Kind::BootIgnored && self.record.started.is_none_or(|started| started <= fault.last)
         });
-        if ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(evidence) {
+        if ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(|seen| self.evidence(seen)) {
             return self.booted(sign);
         }
         if ignored && self.order_was_changed() {
@@ -315,18 +316,66 @@ impl Scene<'_> {
             return;
         }
         self.settle();
-        match evidence(seen) {
+        match self.evidence(seen) {
             Some(Evidence::Booted(sign)) => self.booted(sign),
             Some(Evidence::Contrary) => {
                 let message = "A system has started, but the boot override still looks unused.";
                 let until = pace::later(self.waiting_since("BootOverrideUnused"), pace::OVERRIDE_LAG);
                 self.await_boot("BootOverrideUnused", message, until);
             }
+            Some(Evidence::Silence) => self.assume_booted(),
             None => {
-                // From the start on, also if we were away meanwhile.
-                let until = pace::later(self.record.started.unwrap_or(self.record.since), pace::BOOT_LIMIT);
+                let until = pace::later(self.boot_began(), pace::BOOT_LIMIT);
                 self.await_boot("Booting", "Waiting for the server to use the boot override.", until);
             }
+        }
+    }
+
+    /// When the server was started, also if we were away meanwhile.
+    fn boot_began(&self) -> Timestamp {
+        self.record.started.unwrap_or(self.record.since)
+    }
+
+    /// `None` as long as it is too early to say.
+    fn evidence(&self, seen: &Seen) -> Option<Evidence> {
+        if !matches!(seen.power, PowerState::On | PowerState::Paused) {
+            return None;
+        }
+        // A BMC that answers "once" with "continuous", or shows no override, will never show it as used.
+        let cannot_be_used_up = seen.boot.as_ref().is_none_or(|boot| boot.persistence == Persistence::Continuous);
+        match (&seen.boot, seen.progress) {
+            (Some(boot), _) if boot.is_clear() => {
+                Some(Evidence::Booted("The server is on and has used the boot override."))
+            }
+            (_, BootProgress::Untold) if cannot_be_used_up => Some(Evidence::Silence),
+            (_, BootProgress::PostFinished | BootProgress::OsStarted) if cannot_be_used_up => {
+                let is_of_this_boot = self.now() >= pace::later(self.boot_began(), pace::PROGRESS_LAG);
+                is_of_this_boot.then_some(Evidence::Booted("The server is on and has left POST, as its BMC tells."))
+            }
+            (_, BootProgress::OsStarted) if !cannot_be_used_up => Some(Evidence::Contrary),
+            _ => None,
+        }
+    }
+
+    /// Where the BMC tells nothing of the boot, time has to do.
+    fn assume_booted(&mut self) {
+        let until = pace::later(self.boot_began(), pace::SETTLE);
+        if self.now() < until {
+            let message = "Giving the server time to boot: its BMC tells neither how far it has come nor whether the boot override was used.";
+            self.wait_until("SettlingBoot", message, until);
+            return self.poll(Scope::Power, self.boot_began());
+        }
+        self.record.assumed_booted = true;
+        self.event(false, "AssumedBooted", ASSUMED_BOOTED);
+        self.booted(ASSUMED_BOOTED);
+    }
+
+    /// What was assumed may be told later.
+    fn confirm_boot(&mut self) {
+        let told = |seen: &Seen| matches!(seen.progress, BootProgress::PostFinished | BootProgress::OsStarted);
+        if self.record.assumed_booted && self.glance().is_some_and(told) {
+            self.record.assumed_booted = false;
+            self.record.note(self.now(), "The BMC tells now that the server has left POST.");
         }
     }
 
@@ -383,6 +432,7 @@ impl Scene<'_> {
             self.advance(Phase::Preparing, "To be provisioned, as the owner asked.");
             return self.prepare();
         }
+        self.confirm_boot();
         let ordered = self.goal.order.as_ref().map(|order| order.deployment.as_str());
         if self.record.anchor.adopted {
             self.note(NoteKind::Adopted, ADOPTED);
@@ -404,6 +454,7 @@ impl Scene<'_> {
         self.record.anchor.release();
         self.record.anchor.powered_on = false;
         self.record.boots = 0;
+        self.record.assumed_booted = false;
         self.advance(Phase::Available, "Switched off and cleaned up; the host can be claimed.");
         self.available();
     }
@@ -541,31 +592,17 @@ impl Scene<'_> {
 const WAITING_FOR_CONSUMER: &str = "WaitingForConsumerRelease";
 const CHECKING_CONSUMER: &str = "CheckingConsumer";
 
+/// What is said of a host whose BMC tells nothing of the boot.
+pub const ASSUMED_BOOTED: &str = "The server is on and has had time to boot. Its BMC tells neither how far it has come nor whether the boot override was used, so it is taken to run the image.";
+
 /// What a look says about a boot that was ordered.
 enum Evidence {
     /// The image was booted, as far as this BMC can tell.
     Booted(&'static str),
     /// Something else was booted, by the look of it.
     Contrary,
-}
-
-/// `None` as long as it is too early to say.
-fn evidence(seen: &Seen) -> Option<Evidence> {
-    if !matches!(seen.power, PowerState::On | PowerState::Paused) {
-        return None;
-    }
-    let in_post = matches!(seen.progress, BootProgress::NotStarted | BootProgress::InPost);
-    match &seen.boot {
-        None if in_post => None,
-        None => Some(Evidence::Booted("The server is on; its BMC does not tell more.")),
-        Some(boot) if boot.is_clear() => Some(Evidence::Booted("The server is on and has used the boot override.")),
-        // A BMC that answers "once" with "continuous" will never show it as used.
-        Some(boot) if boot.persistence == Persistence::Continuous && !in_post => {
-            Some(Evidence::Booted("The server is on; its BMC keeps the boot override and does not tell more."))
-        }
-        Some(_) if seen.progress == BootProgress::OsStarted => Some(Evidence::Contrary),
-        Some(_) => None,
-    }
+    /// This BMC will never say.
+    Silence,
 }
 
 fn shows_image(seen: &Seen, url: &str) -> bool {

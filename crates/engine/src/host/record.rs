@@ -38,6 +38,9 @@ pub struct Record {
     /// When we last gave it power, unless we have cut it since. Its BMC may report it off for a while after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
+    /// Whether that the ordered system runs is only assumed, because the BMC tells nothing of it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub assumed_booted: bool,
     /// When we last had media inserted or ejected, unless what came of it was seen. What its BMC shows may be about to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Timestamp>,
@@ -77,6 +80,7 @@ impl Record {
             // For all we know it was given power, or an image, a moment ago.
             started: (anchor.milestone >= Milestone::Written).then_some(now),
             media: matches!(anchor.milestone, Milestone::Armed | Milestone::Releasing).then_some(now),
+            assumed_booted: false,
             anchor,
             target: None,
             inspected: false,
@@ -284,4 +288,9 @@ pub struct Moment {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]
 fn is_zero(value: &u32) -> bool {
     *value == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }

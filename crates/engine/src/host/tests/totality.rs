@@ -152,6 +152,7 @@ fn record() -> impl Strategy<Value = Record> {
                 doing,
                 boots,
                 started,
+                assumed_booted: inspected,
                 media,
                 power,
                 wait,
