@@ -148,6 +148,10 @@ impl Scene<'_> {
         if self.doing(Deed::CleanUp).is_some() && failure.kind == Kind::Unsupported {
             return;
         }
+        // What is seen decides about this one as well: it is tried again in another way, and the node is none the worse.
+        if self.doing(Deed::DisarmBoot).is_some() {
+            return;
+        }
         self.reopen_restart(failure);
         if was_refused(failure) {
             self.record.media = None;

@@ -33,6 +33,8 @@ pub(super) const PROGRESS_LAG: SignedDuration = SignedDuration::from_secs(30);
 pub(super) const OVERRIDE_LAG: SignedDuration = SignedDuration::from_mins(1);
 /// How often a server is started again because it ignored the override.
 pub(super) const BOOT_TRIES: u32 = 3;
+/// How often we try to take back a boot override that its BMC keeps.
+pub(super) const DISARM_TRIES: u32 = 4;
 /// A wait for people or other programs is brought up again after this time.
 pub(super) const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
 /// How often a tidy farewell is tried.

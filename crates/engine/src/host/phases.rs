@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts,
+    Ask, Deed, Disarming, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts,
     observe::seen_uuid,
     pace,
     power::Manner,
@@ -281,6 +281,7 @@ impl Scene<'_> {
         self.record.anchor.milestone = Milestone::Written;
         self.record.boots = self.record.boots.saturating_add(1);
         self.record.assumed_booted = false;
+        self.record.disarming = None;
         // A restart that was asked for before this start has come with it; later it would tear the new system down.
         self.record.rebooted.clone_from(&self.goal.reboot);
         self.advance(Phase::Provisioning, "The image is in the drive; powering on.");
@@ -442,9 +443,69 @@ impl Scene<'_> {
                 "spec.bootIsoSource was changed after the host had been provisioned. Nothing is done about it: only a new claim provisions again.",
             );
         }
-        if !self.inspect_again() && self.keep_power() && !self.held_back() {
+        if !self.take_back_override() && !self.inspect_again() && self.keep_power() && !self.held_back() {
             self.rest();
         }
+    }
+
+    /// Takes back an override that would boot the image again at every later start, once. Answers whether it is busy with it.
+    fn take_back_override(&mut self) -> bool {
+        let is_over = self.record.disarming.as_ref().is_some_and(|disarming| disarming.over);
+        let Some(seen) = self.glance().filter(|_| !is_over && !self.record.anchor.adopted) else { return false };
+        if boots_from_cd_for_ever(seen) {
+            return self.disarm_boot();
+        }
+        if let Some(disarming) = &mut self.record.disarming {
+            disarming.over = true;
+            self.record.note(self.now(), "The BMC lets go of the boot override: the next start boots the disk.");
+        }
+        false
+    }
+
+    fn disarm_boot(&mut self) -> bool {
+        const REASON: &str = "DisarmingBoot";
+        let message = "The BMC keeps the boot override and would boot the image again; turning it to the disk.";
+        let tries = self.record.disarming.as_ref().map_or(0, |disarming| disarming.tries);
+        if let Some(last) = self.record.disarming.as_ref().map(|disarming| disarming.last) {
+            let until = pace::later(last, pace::back_off(Class::Rejected, tries, self.sight.spread));
+            if self.now() < until {
+                self.wait_until(REASON, message, until);
+                return false;
+            }
+        }
+        if tries >= pace::DISARM_TRIES {
+            self.give_up_disarming();
+            return false;
+        }
+        if self.record.fault.is_some() {
+            return false;
+        }
+        if self.seen(Scope::Power).is_none() {
+            self.look(Scope::Power, "LookingAtBoot", "Looking at the boot override before turning it to the disk.");
+            return true;
+        }
+        // Where the disk cannot be named, the override can perhaps be ended. A first try may have died with its process.
+        let act = if tries < 2 { Act::SetBoot(BootOverride::disk()) } else { Act::ClearBoot };
+        let now = self.now();
+        self.record.disarming = Some(Disarming { tries: tries.saturating_add(1), last: now, over: false });
+        self.act(Deed::DisarmBoot, vec![act], Scope::Boot);
+        self.wait_until(REASON, message, pace::later(now, pace::back_off(Class::Rejected, 1, self.sight.spread)));
+        true
+    }
+
+    fn give_up_disarming(&mut self) {
+        let outcome = self.latest_sight().and_then(|bmc| bmc.act.as_ref());
+        let refusal = outcome.filter(|act| act.number == self.record.acted).and_then(|act| act.result.as_ref().err());
+        let said = refusal.map(|refusal| format!(" (it says: {})", refusal.message)).unwrap_or_default();
+        let message = format!(
+            "The BMC keeps the boot override Cd and did not take Hdd instead in {} tries{said}. The next restart of the server would boot the image again: set the override by hand, or remove the image from the drive.",
+            pace::DISARM_TRIES
+        );
+        if let Some(disarming) = &mut self.record.disarming {
+            disarming.over = true;
+        }
+        self.event(true, "BootOverrideKept", &message);
+        self.record.note(self.now(), message);
     }
 
     fn deprovision(&mut self) {
@@ -455,6 +516,7 @@ impl Scene<'_> {
         self.record.anchor.powered_on = false;
         self.record.boots = 0;
         self.record.assumed_booted = false;
+        self.record.disarming = None;
         self.advance(Phase::Available, "Switched off and cleaned up; the host can be claimed.");
         self.available();
     }
@@ -617,6 +679,11 @@ fn boots_from_cd(seen: &Seen) -> bool {
         boot.persistence != Persistence::Disabled
             && matches!(boot.target, BootTarget::Cd | BootTarget::Usb | BootTarget::Other(_))
     })
+}
+
+fn boots_from_cd_for_ever(seen: &Seen) -> bool {
+    let kept = |boot: &BootOverride| boot.persistence == Persistence::Continuous && boot.target == BootTarget::Cd;
+    seen.boot.as_ref().is_some_and(kept)
 }
 
 fn not_prepared(seen: &Seen, url: &str) -> String {

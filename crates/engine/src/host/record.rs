@@ -41,6 +41,9 @@ pub struct Record {
     /// Whether that the ordered system runs is only assumed, because the BMC tells nothing of it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub assumed_booted: bool,
+    /// What we did about a boot override that would boot the image again at every later start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disarming: Option<Disarming>,
     /// When we last had media inserted or ejected, unless what came of it was seen. What its BMC shows may be about to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Timestamp>,
@@ -81,6 +84,7 @@ impl Record {
             started: (anchor.milestone >= Milestone::Written).then_some(now),
             media: matches!(anchor.milestone, Milestone::Armed | Milestone::Releasing).then_some(now),
             assumed_booted: false,
+            disarming: None,
             anchor,
             target: None,
             inspected: false,
@@ -126,6 +130,9 @@ impl Record {
         }
         self.started = self.started.map(|started| started.min(now));
         self.media = self.media.map(|media| media.min(now));
+        if let Some(disarming) = &mut self.disarming {
+            disarming.last = disarming.last.min(now);
+        }
         self.since = self.since.min(now);
     }
 
@@ -228,6 +235,19 @@ pub enum Deed {
     PrepareBoot,
     /// Eject media and clear the boot override.
     CleanUp,
+    /// Take back a boot override that the BMC keeps.
+    DisarmBoot,
+}
+
+/// Taking back a boot override that the BMC keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disarming {
+    /// How often it was tried.
+    pub tries: u32,
+    /// When last.
+    pub last: Timestamp,
+    /// Whether nothing more is done about it: it is gone, or the BMC will not let it go.
+    pub over: bool,
 }
 
 /// What we wait for. Every wait ends: by what is waited for, or at its deadline by a fault or a reminder.

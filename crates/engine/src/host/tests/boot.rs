@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{BmcSight, Goal, Milestone, NoteKind, Phase},
+    host::{Act, BmcSight, Goal, Milestone, NoteKind, Phase, Whereabouts},
     server::{BootOverride, BootProgress, BootTarget, Persistence, PowerState, Seen},
 };
 
@@ -65,7 +65,8 @@ fn provisioned_needs_evidence() {
     for (name, after_start, power, boot, progress, verdict) in table {
         let mut world = provisioning();
         world.now = world.record().started.unwrap() + secs(after_start);
-        let seen = Seen { power, boot: boot.clone(), progress, ..Seen::default() };
+        let uuid = world.server.uuid.clone();
+        let seen = Seen { power, boot: boot.clone(), progress, uuid, ..Seen::default() };
         let (after, act) = (world.record().acted, world.outcome.clone());
         world.sight = Some(BmcSight { at: world.now, after, inputs: world.inputs.clone(), act, seen: Ok(seen) });
         let next = world.decide();
@@ -136,6 +137,91 @@ fn the_time_to_settle_is_counted_from_the_start_also_by_a_process_that_was_away(
     }
     assert!(world.now.duration_since(started) < secs(400), "took {}", world.now.duration_since(started));
     assert_eq!(world.phase(), Phase::Provisioned);
+}
+
+/// A host that was provisioned by a BMC that keeps every override.
+fn kept() -> World {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.continuous = true;
+    world.run_until(60, |world| world.acts().contains(&"PowerOn"));
+    world.log.clear();
+    world.run_until(600, |world| world.server.runs == Runs::Image(IMAGE.into()));
+    world
+}
+
+#[test]
+fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_once_and_nothing_else_is_touched() {
+    for silent in [false, true] {
+        let mut world = kept();
+        world.server.temper.silent_progress = silent;
+        world.run(3600);
+        assert_eq!(world.log, [Act::SetBoot(BootOverride::disk())], "silent: {silent}");
+        assert_eq!((world.server.boot.target.clone(), world.server.starts), (BootTarget::Hdd, 1));
+        assert_eq!((world.phase(), world.fault(), world.wait()), (Phase::Provisioned, None, None));
+        assert_eq!(world.server.media.as_deref(), Some(IMAGE));
+        // Whoever restarts it gets the disk, and an override that somebody sets later is not ours to take back.
+        world.goal.reboot = Some("monday".into());
+        world.run(600);
+        assert_eq!((&world.server.runs, world.server.starts), (&Runs::Disk, 2));
+        world.server.boot = BootOverride { persistence: Persistence::Continuous, ..BootOverride::cd_once(None) };
+        world.run(3600);
+        assert_eq!(world.acts(), ["SetBoot", "Restart"]);
+        world.consumer = Whereabouts::Gone;
+        world.goal = Goal::default();
+        world.run_to(Phase::Available);
+        assert!(world.server.is_tidy());
+    }
+}
+
+#[test]
+fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_also_after_a_crash_or_a_lost_status() {
+    for acts in [0, 1] {
+        for status_is_lost in [false, true] {
+            let mut world = kept();
+            while world.phase() != Phase::Provisioned {
+                let next = world.reconcile(Mishap::CrashAfterActs(acts));
+                world.now = world.now.max(next);
+            }
+            world.crash();
+            if status_is_lost {
+                world.status = None;
+            }
+            world.run(600);
+            assert_eq!(world.phase(), Phase::Provisioned);
+            assert_eq!((world.server.boot.target.clone(), world.server.starts), (BootTarget::Hdd, 1));
+            assert!(world.log.iter().all(|act| *act == Act::SetBoot(BootOverride::disk())), "{:?}", world.log);
+            assert!(world.log.len() <= 1 + acts, "{:?}", world.log);
+        }
+    }
+}
+
+#[test]
+fn where_the_disk_cannot_be_named_the_override_is_ended() {
+    let mut world = kept();
+    world.server.temper.lacks = Some("SetBoot");
+    world.run(600);
+    assert_eq!(world.acts(), ["SetBoot", "SetBoot", "ClearBoot"]);
+    assert_eq!((world.phase(), world.fault(), world.server.boot.is_clear()), (Phase::Provisioned, None, true));
+    assert!(!world.events.contains(&"BootOverrideKept"));
+}
+
+#[test]
+fn a_bmc_that_does_not_let_go_of_the_override_is_told_about_after_four_tries_and_the_host_stays_provisioned() {
+    for kind in [Kind::Refused, Kind::Unsupported, Kind::Unreachable] {
+        let mut world = kept();
+        world.server.temper.refuses = Some(kind);
+        world.run(24 * 3600);
+        assert_eq!(world.acts(), ["SetBoot", "SetBoot", "ClearBoot", "ClearBoot"], "{kind:?}");
+        assert_eq!((world.phase(), world.fault(), world.wait()), (Phase::Provisioned, None, None), "{kind:?}");
+        assert_eq!(world.events.iter().filter(|event| **event == "BootOverrideKept").count(), 1, "{kind:?}");
+        let told = world.record().timeline.last().unwrap().message.clone();
+        assert!(told.contains("4 tries") && told.contains("the act failed"), "{told}");
+        // The power policy goes on.
+        world.server.temper.refuses = None;
+        world.goal.online = Some(false);
+        world.run(600);
+        assert!(!world.server.on);
+    }
 }
 
 #[test]

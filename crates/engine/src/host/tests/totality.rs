@@ -8,8 +8,8 @@ use crate::{
     failure::{Failure, Kind},
     hardware::Hardware,
     host::{
-        Anchor, Ask, AuthHold, BmcSight, Deed, Doing, Farewell, Fault, Goal, Milestone, Moment, Origin, Outcome, Phase,
-        Record, Remembered, Road, Sight, Wait, Whereabouts, step,
+        Anchor, Ask, AuthHold, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment, Origin,
+        Outcome, Phase, Record, Remembered, Road, Sight, Wait, Whereabouts, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -106,7 +106,15 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 fn doing() -> impl Strategy<Value = Doing> {
-    let deeds = [Deed::PowerOn, Deed::ShutDown, Deed::PowerOff, Deed::Restart, Deed::PrepareBoot, Deed::CleanUp];
+    let deeds = [
+        Deed::PowerOn,
+        Deed::ShutDown,
+        Deed::PowerOff,
+        Deed::Restart,
+        Deed::PrepareBoot,
+        Deed::CleanUp,
+        Deed::DisarmBoot,
+    ];
     (prop::sample::select(deeds.to_vec()), time(), time()).prop_map(|(what, since, first)| Doing { what, since, first })
 }
 
@@ -134,11 +142,13 @@ fn power() -> impl Strategy<Value = PowerState> {
 
 fn record() -> impl Strategy<Value = Record> {
     let first = (phase(), time(), of(phase()), anchor(), any::<bool>(), number(), of(doing()), count());
-    let second = ((of(time()), of(time())), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
+    let disarming = (count(), time(), any::<bool>()).prop_map(|(tries, last, over)| Disarming { tries, last, over });
+    let second =
+        ((of(time()), of(time()), of(disarming)), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
     (first, second).prop_map(
         |(
             (phase, since, left, anchor, inspected, acted, doing, boots),
-            ((started, media), power, wait, fault, beneath, id, moments),
+            ((started, media, disarming), power, wait, fault, beneath, id, moments),
         )| {
             let moment = Moment { at: since, phase, message: String::new() };
             Record {
@@ -153,6 +163,7 @@ fn record() -> impl Strategy<Value = Record> {
                 boots,
                 started,
                 assumed_booted: inspected,
+                disarming,
                 media,
                 power,
                 wait,

@@ -16,7 +16,7 @@ use crate::{
         Act, Anchor, BmcSight, Deed, Farewell, Goal, Held, Milestone, NoteKind, Outcome, Phase, Record, Remembered,
         Road, Sight, Step, Whereabouts, step,
     },
-    server::{PowerState, Scope},
+    server::{BootTarget, PowerState, Scope},
 };
 
 /// What befalls one reconcile.
@@ -370,6 +370,7 @@ impl World {
         let armed = anchor.milestone == Milestone::Armed && record.phase == Phase::Preparing;
         let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Farewell::Tidy);
         let order = goal.order.as_ref().map(|order| &order.recipe);
+        let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
         let reason = match act {
             Act::ShutDown => deed == Deed::ShutDown && goal.online == Some(false),
             Act::Restart => deed == Deed::Restart && goal.reboot.is_some() && record.rebooted == goal.reboot,
@@ -386,9 +387,10 @@ impl World {
                 let crate::host::Recipe::Iso { url: wanted } = order.expect("an image that nobody ordered");
                 deed == Deed::PrepareBoot && armed && url == wanted
             }
-            Act::SetBoot(_) => deed == Deed::PrepareBoot && armed,
+            Act::SetBoot(wish) if wish.target == BootTarget::Cd => deed == Deed::PrepareBoot && armed,
+            Act::SetBoot(_) => disarming,
             Act::EjectMedia => (deed == Deed::PrepareBoot && armed) || (deed == Deed::CleanUp && releasing),
-            Act::ClearBoot => deed == Deed::CleanUp && releasing,
+            Act::ClearBoot => (deed == Deed::CleanUp && releasing) || disarming,
         };
         assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");
         if self.runs_for.is_some() && !self.may_release {
@@ -396,6 +398,7 @@ impl World {
                 Act::ShutDown | Act::PowerOff => goal.online == Some(false),
                 Act::Restart => goal.reboot.is_some(),
                 Act::PowerOn => true,
+                Act::SetBoot(_) | Act::ClearBoot => disarming,
                 _ => false,
             };
             assert!(asked, "{act:?} hurts a running node: {record:#?}");
