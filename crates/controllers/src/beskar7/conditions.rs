@@ -64,6 +64,10 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
             message: "The host cannot be claimed until what is wrong with it is over; Ready tells what that is.".into(),
             ..failed(type_, &fault.failure)
         },
+        (Phase::Available, None) if view.goal.claim.is_some() => {
+            let told = record.wait.as_ref().map_or("Somebody claims the host.", |wait| wait.message.as_str());
+            info(record.wait.as_ref().map_or(reason::CLAIMED, |wait| wait.reason.as_str()), told)
+        }
         (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
         (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
         (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),

@@ -41,6 +41,9 @@ pub(super) const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
 pub(super) const FAREWELL_TRIES: u32 = 5;
 /// How long a tidy farewell may fail.
 pub(super) const FAREWELL_LIMIT: SignedDuration = SignedDuration::from_mins(10);
+/// A claim of somebody who does not exist is taken off after this time: what is restored from a backup comes one after the
+/// other, and the host may have come first.
+pub(super) const GHOST_LIMIT: SignedDuration = SignedDuration::from_mins(10);
 /// How often a wait for the consumer's fate is looked into.
 pub(super) const CONSUMER_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 

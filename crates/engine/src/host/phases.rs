@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Deed, Disarming, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts,
+    Ask, Claim, Consumer, Deed, Disarming, Inquiry, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts,
     observe::seen_uuid,
     pace,
     power::Manner,
@@ -103,6 +103,9 @@ impl Scene<'_> {
             return;
         }
         if let Some(claim) = self.goal.claim.clone() {
+            if !self.is_claimed_by_the_living(&claim) {
+                return;
+            }
             let message = format!("Claimed by {}.", claim.consumer);
             self.record.anchor.claim = Some(claim);
             self.advance(Phase::Preparing, &message);
@@ -111,6 +114,49 @@ impl Scene<'_> {
         if !self.inspect_again() && self.keep_power() && !self.held_back() {
             self.rest();
         }
+    }
+
+    /// Whether a claim may be accepted; if not, waits. A leader that was deposed may have written it so late that its claimer
+    /// is gone: nothing is done for a ghost. Nothing was done so far, so the claim can be taken off in the end.
+    fn is_claimed_by_the_living(&mut self, claim: &Claim) -> bool {
+        if !self.goal.signed {
+            return true;
+        }
+        if matches!(self.sight.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)) {
+            return true;
+        }
+        if !self.held_back() {
+            self.rest();
+        }
+        let again = pace::later(self.now(), pace::CONSUMER_AGAIN);
+        self.again = Some(self.again.map_or(again, |rest| rest.min(again)));
+        let consumer = &claim.consumer;
+        match self.sight.claimer {
+            Whereabouts::Gone => self.refuse_ghost(consumer),
+            Whereabouts::Leaving => {
+                let message = format!("{consumer} is being deleted: nothing is done for it; waiting for it to let go.");
+                self.wait_for_others(WAITING_FOR_CONSUMER, &message);
+            }
+            _ => {
+                self.inquire = Some(Inquiry::Claimer);
+                let message = format!("Claimed by {consumer}; looking whether it exists.");
+                self.wait_for_others(CHECKING_CONSUMER, &message);
+            }
+        }
+        false
+    }
+
+    fn refuse_ghost(&mut self, consumer: &Consumer) {
+        if self.now() < pace::later(self.waiting_since(CONSUMER_GONE), pace::GHOST_LIMIT) {
+            let message = format!(
+                "spec.consumerRef names {consumer}, which does not exist under the id of this claim (annotation beskar7.io/claim-id), so nothing is done. Create it with that id, or remove reference and annotation; else they are taken off."
+            );
+            return self.wait(CONSUMER_GONE, &message, pace::GHOST_LIMIT);
+        }
+        let message =
+            format!("The claim of {consumer} is taken off: there is no such claimer, and nothing was done for it.");
+        self.event(true, "GhostClaim", &message);
+        self.unclaim = true;
     }
 
     /// Takes the inventory again when the owner asks for it, or when it was never taken. Answers whether it is busy with it.
@@ -150,7 +196,7 @@ impl Scene<'_> {
         let message = match &self.sight.consumer {
             Whereabouts::Gone | Whereabouts::Leaving => return Verdict::Released,
             Whereabouts::NotLookedUp => {
-                self.inquire = true;
+                self.inquire = Some(Inquiry::Consumer);
                 self.again = Some(again);
                 self.wait_for_others(
                     CHECKING_CONSUMER,
@@ -652,6 +698,7 @@ impl Scene<'_> {
 }
 
 const WAITING_FOR_CONSUMER: &str = "WaitingForConsumerRelease";
+const CONSUMER_GONE: &str = "ConsumerGone";
 const CHECKING_CONSUMER: &str = "CheckingConsumer";
 
 /// What is said of a host whose BMC tells nothing of the boot.

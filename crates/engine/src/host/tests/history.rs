@@ -32,6 +32,8 @@ enum Op {
     ReleaseAnyway(bool),
     ProvisionAdopted(bool),
     Consumer(Whereabouts),
+    Sign(bool),
+    Claimer(Whereabouts),
     Crash,
     LoseStatus,
     LoseAnnotation,
@@ -91,13 +93,18 @@ fn wish() -> impl Strategy<Value = Op> {
         2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Detach)].prop_map(Op::Road),
         1 => proptest::bool::ANY.prop_map(Op::ReleaseAnyway),
         1 => proptest::bool::ANY.prop_map(Op::ProvisionAdopted),
-        3 => prop_oneof![
-            Just(Whereabouts::Alive),
-            Just(Whereabouts::Gone),
-            Just(Whereabouts::Leaving),
-            Just(Whereabouts::Unknown("forbidden".into())),
-        ]
-        .prop_map(Op::Consumer),
+        3 => whereabouts().prop_map(Op::Consumer),
+        2 => proptest::bool::ANY.prop_map(Op::Sign),
+        2 => whereabouts().prop_map(Op::Claimer),
+    ]
+}
+
+fn whereabouts() -> impl Strategy<Value = Whereabouts> {
+    prop_oneof![
+        Just(Whereabouts::Alive),
+        Just(Whereabouts::Gone),
+        Just(Whereabouts::Leaving),
+        Just(Whereabouts::Unknown("forbidden".into())),
     ]
 }
 
@@ -230,6 +237,8 @@ impl World {
             Op::ReleaseAnyway(yes) => goal.release_anyway = *yes,
             Op::ProvisionAdopted(yes) => goal.provision_adopted = *yes,
             Op::Consumer(whereabouts) => self.consumer = whereabouts.clone(),
+            Op::Sign(yes) => goal.signed = *yes,
+            Op::Claimer(whereabouts) => self.claimer = whereabouts.clone(),
             Op::Crash => self.crash(),
             Op::LoseStatus => {
                 if self.is_anchored() {
@@ -300,6 +309,7 @@ impl World {
         // Until nobody relies on an old look.
         self.pass(60);
         self.goal.road = Road::Manage;
+        self.claimer = Whereabouts::Alive;
         let free = |goal: &Goal| Goal { claim: None, order: None, ..goal.clone() };
         match end {
             End::Free => {

@@ -217,16 +217,18 @@ fn sight() -> impl Strategy<Value = Sight> {
     let consumer = prop::sample::select(vec![
         Whereabouts::NotLookedUp,
         Whereabouts::Alive,
+        Whereabouts::Leaving,
         Whereabouts::Gone,
         Whereabouts::Unknown("why".into()),
     ]);
-    (of(bmc), inputs(), id(), consumer, any::<bool>(), any::<u8>()).prop_map(
-        |(bmc, inputs, target, consumer, granted, spread)| Sight {
+    (of(bmc), inputs(), id(), (consumer.clone(), consumer), any::<bool>(), any::<u8>()).prop_map(
+        |(bmc, inputs, target, (consumer, claimer), granted, spread)| Sight {
             now: start_of_time(),
             inputs,
             target: target.into(),
             bmc,
             consumer,
+            claimer,
             rival: None,
             granted: if granted { vec![Ask::Deploy, Ask::Disrupt] } else { Vec::new() },
             held: None,
@@ -248,6 +250,7 @@ fn goal() -> impl Strategy<Value = Goal> {
         |(road, claimed, ordered, online, reboot, inspect, release_anyway, provision_adopted)| Goal {
             road,
             claim: claimed.map(claim),
+            signed: release_anyway != provision_adopted,
             order: claimed.filter(|_| ordered).map(|id| order(id, IMAGE)),
             online,
             reboot: reboot.map(str::to_owned),
@@ -269,7 +272,7 @@ proptest! {
         let next = step(&goal, remembered, &sight);
         let moves = !next.acts.is_empty() || next.look.is_some() || next.again.is_some();
         prop_assert!(moves || next.finished || next.record.phase == Phase::Detached, "stuck: {next:#?}");
-        prop_assert!(next.again.is_none_or(|again| again > sight.now || next.inquire), "again at {:?}", next.again);
+        prop_assert!(next.again.is_none_or(|again| again > sight.now || next.inquire.is_some()), "again at {:?}", next.again);
         if let Some(wait) = &next.record.wait {
             prop_assert!(wait.since <= sight.now, "{wait:?}");
             prop_assert!(wait.deadline > wait.since || Some(wait.deadline) == deadline, "{wait:?}");

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Act, Anchor, BmcSight, Deed, Farewell, Goal, Held, Milestone, NoteKind, Outcome, Phase, Record, Remembered,
-        Road, Sight, Step, Whereabouts, step,
+        Act, Anchor, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase, Record,
+        Remembered, Road, Sight, Step, Whereabouts, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -48,6 +48,7 @@ pub(super) struct World {
     pub(super) inputs: String,
     pub(super) target: String,
     pub(super) consumer: Whereabouts,
+    pub(super) claimer: Whereabouts,
     pub(super) rival: Option<String>,
     pub(super) braked: bool,
     pub(super) finished: bool,
@@ -82,6 +83,7 @@ impl World {
             inputs: "inputs".into(),
             target: "bmc".into(),
             consumer: Whereabouts::Gone,
+            claimer: Whereabouts::Alive,
             rival: None,
             braked: false,
             finished: false,
@@ -168,6 +170,7 @@ impl World {
             target: self.target.clone(),
             bmc: self.sight.clone(),
             consumer: Whereabouts::NotLookedUp,
+            claimer: Whereabouts::NotLookedUp,
             rival: self.rival.clone(),
             granted: Vec::new(),
             held: None,
@@ -181,8 +184,10 @@ impl World {
         let mut sight = self.sight_now();
         let mut next = step(&self.goal, remembered.clone(), &sight);
         for _ in 0..6 {
-            if next.inquire && sight.consumer == Whereabouts::NotLookedUp {
+            if next.inquire == Some(Inquiry::Consumer) && sight.consumer == Whereabouts::NotLookedUp {
                 sight.consumer = self.consumer.clone();
+            } else if next.inquire == Some(Inquiry::Claimer) && sight.claimer == Whereabouts::NotLookedUp {
+                sight.claimer = self.claimer.clone();
             } else if let Some(ask) = next.ask.filter(|_| sight.held.is_none()) {
                 if self.braked {
                     sight.held = Some(Held { message: "The fleet is frozen.".into(), until: self.now + secs(30) });
@@ -241,6 +246,21 @@ impl World {
             assert!(matches!(self.goal.road, Road::Delete(_)), "finished without a deletion");
             return;
         }
+        let bound = |record: &Record| record.anchor.claim.as_ref().map(|claim| claim.id.clone());
+        let accepted = bound(record).filter(|id| before.is_some() && before.and_then(bound).as_ref() != Some(id));
+        if accepted.is_some()
+            && self.goal.signed
+            && !record.anchor.adopted
+            && remembered.anchor == Ok(before.map(|before| before.anchor.clone()))
+        {
+            assert!(matches!(self.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)), "accepted a ghost's claim");
+        }
+        if next.unclaim {
+            assert!(self.goal.signed && self.claimer == Whereabouts::Gone, "took off the claim of the living");
+            assert_eq!((bound(record), record.anchor.milestone), (None, Milestone::None), "took off a claim in use");
+            assert_eq!(next.acts, []);
+            return;
+        }
         let readable = remembered.anchor.as_ref().map(|_| Some(record.anchor.clone())).map_err(Clone::clone);
         let once_more = step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()) }, sight);
         assert_eq!(once_more.acts, [], "the same step twice acts twice");
@@ -264,6 +284,10 @@ impl World {
         self.events.extend(next.events.iter().map(|event| event.reason));
         if next.finished {
             self.finished = true;
+            return soon;
+        }
+        if next.unclaim {
+            self.goal = Goal { claim: None, order: None, signed: false, ..self.goal.clone() };
             return soon;
         }
         let text = next.record.anchor.to_json();
