@@ -124,13 +124,13 @@ impl RedfishSystem {
             .and(MODE, Some(mode.or(boot.mode.as_deref()).unwrap_or("UEFI")))
             .and(URI, wish.http_uri.as_deref());
         let mut shapes = vec![wanted.clone(), wanted.without(MODE), full];
-        if wish.persistence == Persistence::Continuous {
-            // XCC knows no Continuous; who wants it sees Once when looking back, and sets it again before each start.
-            shapes.push(
-                shaped(known.quirks.boot_payload, &target, "Once", mode, boot.mode.as_deref())
-                    .and(URI, wish.http_uri.as_deref()),
-            );
-        }
+        // XCC knows no Continuous, others know nothing else. Who looks back sees which it became: to be set again before
+        // each start, or to be taken back after the first.
+        let other = if wish.persistence == Persistence::Continuous { "Once" } else { "Continuous" };
+        shapes.push(
+            shaped(known.quirks.boot_payload, &target, other, mode, boot.mode.as_deref())
+                .and(URI, wish.http_uri.as_deref()),
+        );
         match self.try_shapes(&known, shapes).await {
             Err(error)
                 if wish.http_uri.is_some() && error.refusal().is_some_and(|refusal| refusal.problem.is_about(URI)) =>

@@ -33,6 +33,23 @@ pub async fn whereabouts(client: &Client, claim: &Claim, host_namespace: &str) -
     }
 }
 
+/// Looks up who claims, before anything is done for it: whoever wrote the claim's id there bears it too.
+pub async fn claimer(client: &Client, claim: &Claim, host_namespace: &str) -> Whereabouts {
+    let consumer = &claim.consumer;
+    let object = match kind_of(client, consumer).await {
+        Ok(Some(kind)) => get(client, consumer, kind, host_namespace).await,
+        Ok(None) => Err(format!("{} {} is no kind of this cluster", consumer.api_version, consumer.kind)),
+        Err(why) => Err(why),
+    };
+    match object {
+        Ok(Some(object)) if object.annotations().get(CLAIM_ID) != Some(&claim.id) => Whereabouts::Gone,
+        Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Whereabouts::Leaving,
+        Ok(Some(_)) => Whereabouts::Alive,
+        Ok(None) => Whereabouts::Gone,
+        Err(why) => Whereabouts::Unknown(why),
+    }
+}
+
 /// Why nothing may be done for a claim now: its machine or the cluster of its machine is paused, or that cannot be told.
 /// Only Cluster API's own are asked; a claim by anybody else has no cluster, and without Cluster API nobody has.
 pub async fn pause(client: &Client, claim: &Claim, host_namespace: &str, cluster_api: bool) -> Option<String> {
@@ -77,15 +94,24 @@ fn group_of(consumer: &Consumer) -> &str {
 }
 
 /// The consumer's metadata; `None` if it does not exist, for certain.
-async fn find(
+async fn find(client: &Client, consumer: &Consumer, host_namespace: &str) -> Result<Option<Found>, String> {
+    match kind_of(client, consumer).await? {
+        Some(kind) => get(client, consumer, kind, host_namespace).await,
+        None => Ok(None),
+    }
+}
+
+async fn kind_of(client: &Client, consumer: &Consumer) -> Result<Option<Kind>, String> {
+    let kind = find_kind(client, group_of(consumer), &consumer.kind).await;
+    kind.map_err(|error| format!("its kind cannot be looked up: {error}"))
+}
+
+async fn get(
     client: &Client,
     consumer: &Consumer,
+    (kind, capabilities): Kind,
     host_namespace: &str,
-) -> Result<Option<PartialObjectMeta<DynamicObject>>, String> {
-    let kind = find_kind(client, group_of(consumer), &consumer.kind).await;
-    let Some((kind, capabilities)) = kind.map_err(|error| format!("its kind cannot be looked up: {error}"))? else {
-        return Ok(None);
-    };
+) -> Result<Option<Found>, String> {
     let namespace = if consumer.namespace.is_empty() { host_namespace } else { &consumer.namespace };
     let api: Api<DynamicObject> = match capabilities.scope {
         Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &kind),
@@ -105,6 +131,7 @@ fn is_namesake(object: &impl ResourceExt, claim: &Claim) -> bool {
     given && object.annotations().get(CLAIM_ID).is_some_and(|id| *id != claim.id)
 }
 
+type Found = PartialObjectMeta<DynamicObject>;
 type Kind = (discovery::ApiResource, discovery::ApiCapabilities);
 
 /// The kind in whichever version is served: the claim may have been written in an older one.

@@ -58,6 +58,9 @@ pub trait HostDialect: Send + Sync + 'static {
     /// What it has to offer to those who claim hosts, and to whom it belongs.
     fn offer(host: &Self::Host) -> Offer;
 
+    /// The end of a claim that nothing was done for, as a merge patch.
+    fn without_claim() -> serde_json::Value;
+
     /// The new status, or `None` when it says the same as the present one.
     fn status(view: &View<'_, Self::Host>) -> Option<serde_json::Value>;
 

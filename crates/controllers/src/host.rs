@@ -10,7 +10,7 @@ use api::boot::BootSession;
 use bmc::Endpoint;
 use engine::failure::{Failure, Kind};
 use engine::host::{
-    Anchor, Ask, BmcSight, Farewell, Goal, Held, Phase, Remembered, Road, Sight, Step, Whereabouts, step,
+    Anchor, Ask, BmcSight, Farewell, Goal, Held, Inquiry, Phase, Remembered, Road, Sight, Step, Whereabouts, step,
 };
 use jiff::SignedDuration;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -53,7 +53,7 @@ pub enum Error {
     Write {
         /// The host.
         host: HostKey,
-        /// `anchor`, `status` or `finalizer`.
+        /// `anchor`, `status`, `claim` or `finalizer`.
         what: &'static str,
         /// Why.
         source: Box<kube::Error>,
@@ -181,6 +181,7 @@ impl<D: HostDialect> HostLoop<D> {
             bmc,
             consumer: Whereabouts::NotLookedUp,
             fetched: self.session(&case.key, case.deployment()).is_some_and(|session| session.fetched.is_some()),
+            claimer: Whereabouts::NotLookedUp,
             rival: self.index.rival(&case.key).map(|rival| rival.to_string()),
             granted: Vec::new(),
             held: None,
@@ -194,8 +195,10 @@ impl<D: HostDialect> HostLoop<D> {
                 may_act = true;
                 continue;
             }
-            if next.inquire && sight.consumer == Whereabouts::NotLookedUp {
+            if next.inquire == Some(Inquiry::Consumer) && sight.consumer == Whereabouts::NotLookedUp {
                 sight.consumer = self.look_up_consumer(&case.key, &next).await;
+            } else if next.inquire == Some(Inquiry::Claimer) && sight.claimer == Whereabouts::NotLookedUp {
+                sight.claimer = self.look_up_claimer(case).await;
             } else if let Some(ask) = next.ask.filter(|_| sight.held.is_none()) {
                 self.ask_brake(&case.key, ask, &mut sight);
             } else if wants_bmc(&next) && !self.hands.is_connected(&case.key, &case.inputs) {
@@ -225,6 +228,13 @@ impl<D: HostDialect> HostLoop<D> {
     async fn look_up_consumer(&self, key: &HostKey, step: &Step) -> Whereabouts {
         match &step.record.anchor.claim {
             Some(claim) => consumer::whereabouts(&self.client, claim, &key.namespace).await,
+            None => Whereabouts::Gone,
+        }
+    }
+
+    async fn look_up_claimer(&self, case: &Case<'_, D>) -> Whereabouts {
+        match &case.goal.claim {
+            Some(claim) => consumer::claimer(&self.client, claim, &case.key.namespace).await,
             None => Whereabouts::Gone,
         }
     }
@@ -268,6 +278,11 @@ impl<D: HostDialect> HostLoop<D> {
         if step.finished {
             self.publish_events(case.host, &step);
             self.let_go(case.host, key).await?;
+            return Ok(None);
+        }
+        if step.unclaim {
+            self.take_claim_off(case.host, key).await?;
+            self.publish_events(case.host, &step);
             return Ok(None);
         }
         let anchored = self.store_anchor(case, &step).await?;
@@ -359,13 +374,29 @@ impl<D: HostDialect> HostLoop<D> {
         &self,
         host: &D::Host,
         key: &HostKey,
-        mut metadata: serde_json::Value,
+        metadata: serde_json::Value,
         what: &'static str,
     ) -> Result<D::Host, Error> {
-        metadata["resourceVersion"] = json!(host.resource_version());
-        metadata["uid"] = json!(key.uid);
-        let patch = Patch::Merge(json!({ "metadata": metadata }));
-        let written = self.api(key).patch(&key.name, &PatchParams::default(), &patch).await;
+        self.patch(host, key, json!({ "metadata": metadata }), what).await
+    }
+
+    /// Takes off a claim that nothing was done for. The one thing that this loop writes beside metadata and status.
+    async fn take_claim_off(&self, host: &D::Host, key: &HostKey) -> Result<(), Error> {
+        self.patch(host, key, D::without_claim(), "claim").await?;
+        info!(host = %key, "the claim of a ghost was taken off");
+        Ok(())
+    }
+
+    async fn patch(
+        &self,
+        host: &D::Host,
+        key: &HostKey,
+        mut patch: serde_json::Value,
+        what: &'static str,
+    ) -> Result<D::Host, Error> {
+        patch["metadata"]["resourceVersion"] = json!(host.resource_version());
+        patch["metadata"]["uid"] = json!(key.uid);
+        let written = self.api(key).patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
         self.remember(key, what, written)
     }
 

@@ -95,6 +95,11 @@ impl BootOverride {
         Self { target: BootTarget::Cd, persistence: Persistence::Once, mode, http_uri: None }
     }
 
+    /// Boot from the disk at every start.
+    pub fn disk() -> Self {
+        Self { target: BootTarget::Hdd, persistence: Persistence::Continuous, mode: None, http_uri: None }
+    }
+
     /// Whether the next boot follows the ordinary boot order (or the disk, where a BMC cannot say "none").
     pub fn is_clear(&self) -> bool {
         self.persistence == Persistence::Disabled || matches!(self.target, BootTarget::None | BootTarget::Hdd)

@@ -243,6 +243,8 @@ pub struct BootRules {
     pub media_target: &'static str,
     /// Allowable values of `BootSourceOverrideEnabled`.
     pub enabled: &'static [&'static str],
+    /// `Once` is taken and kept as `Continuous`.
+    pub once_is_continuous: bool,
     /// `BootSourceOverrideMode`.
     pub mode: ModeRule,
     /// `HttpBootUri` exists.

@@ -143,6 +143,8 @@ pub mod reason {
     pub const MAINTENANCE: &str = "Maintenance";
     /// The host was claimed and running when we first saw it, and is left as it is.
     pub const ADOPTED: &str = "Adopted";
+    /// The host counts as provisioned because it has had time to boot; its BMC tells nothing better.
+    pub const ASSUMED_BOOTED: &str = "AssumedBooted";
     /// The order changed after it was carried out; only a new claim provisions again.
     pub const ORDER_CHANGED: &str = "OrderChanged";
     /// The BMC reports a warning.

@@ -192,6 +192,15 @@ async fn lenovo_knows_no_continuous_and_gets_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_knows_nothing_but_continuous_gets_that() {
+    let script = Script::new(|asked| {
+        (asked.method == "PATCH" && asked.body["Boot"]["BootSourceOverrideEnabled"] == "Once")
+            .then(|| Reply::error(400, "Base.1.12.PropertyValueNotInList"))
+    });
+    assert!(boot_changes(&script, &cd_once()).await.pop().unwrap().contains("Continuous"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_mode_that_is_refused_is_left_away() {
     let script = Script::new(|asked| {
         (asked.body["Boot"].get("BootSourceOverrideMode").is_some())

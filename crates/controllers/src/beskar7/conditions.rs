@@ -4,7 +4,7 @@ use api::beskar7::conditions::{self as types, reason};
 use api::beskar7::{PhysicalHost, PhysicalHostStatus};
 use api::capi::Condition;
 use engine::failure::{Class, Failure};
-use engine::host::{NoteKind, Phase};
+use engine::host::{ASSUMED_BOOTED, NoteKind, Phase};
 
 use super::findings::{Finding, holds, known, not, put, unknown};
 use crate::dialect::View;
@@ -66,6 +66,10 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
             message: "The host cannot be claimed until what is wrong with it is over; Ready tells what that is.".into(),
             ..failed(type_, &fault.failure)
         },
+        (Phase::Available, None) if view.goal.claim.is_some() => {
+            let told = record.wait.as_ref().map_or("Somebody claims the host.", |wait| wait.message.as_str());
+            info(record.wait.as_ref().map_or(reason::CLAIMED, |wait| wait.reason.as_str()), told)
+        }
         (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
         (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
         (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),
@@ -95,6 +99,7 @@ fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
         (None, None) => not(type_, Condition::INFO, reason, "Under way."),
     };
     match phase {
+        Phase::Provisioned if record.assumed_booted => holds(type_, reason::ASSUMED_BOOTED, ASSUMED_BOOTED),
         Phase::Provisioned => holds(type_, "Provisioned", "The server runs for its consumer."),
         Phase::Preparing if view.goal.order.is_none() => under_way(reason::WAITING_FOR_BOOT_INFO),
         Phase::Preparing | Phase::Provisioning => under_way(reason::PROVISIONING),

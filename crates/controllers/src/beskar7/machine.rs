@@ -18,6 +18,7 @@ use super::{PhysicalHosts, machine_status};
 use crate::claims::{ClaimDialect, ClaimView};
 use crate::cluster_api::MachineView;
 use crate::depot::{Question, boot_url_missing};
+use crate::dialect::HostDialect as _;
 use crate::herald::News;
 
 /// Beskar7Machines.
@@ -114,20 +115,15 @@ impl ClaimDialect for Beskar7Machines {
     }
 
     fn release(id: &str, now: Timestamp, quarantine: Option<&str>) -> Value {
-        let mut annotations = json!({
-            names::CLAIM_ID: null,
-            names::CLAIM_GROUP: null,
-            // Only this claim: whatever is claimed later is not released by it.
-            names::RELEASE: id,
-            names::RELEASED_AT: super::findings::time(now),
-        });
+        let mut patch = PhysicalHosts::without_claim();
+        let annotations = &mut patch["metadata"]["annotations"];
+        // Only this claim: whatever is claimed later is not released by it.
+        annotations[names::RELEASE] = json!(id);
+        annotations[names::RELEASED_AT] = json!(super::findings::time(now));
         if let Some(why) = quarantine {
             annotations[names::QUARANTINE] = json!(why);
         }
-        json!({
-            "metadata": { "annotations": annotations },
-            "spec": { "consumerRef": null, "bootIsoSource": null, "bootIsoMode": null, "remoteConfig": null, "userDataSecretRef": null },
-        })
+        patch
     }
 
     fn quarantine(why: &str) -> Value {

@@ -21,6 +21,7 @@ use engine::host::{Anchor, Claim, Consumer, Farewell, Goal, Order, Recipe, Recor
 use engine::server;
 use jiff::Timestamp;
 use kube::ResourceExt;
+use serde_json::json;
 
 use crate::consumer::id_by_words;
 use crate::depot::{Depot, Shipment, boot_url_missing};
@@ -48,6 +49,7 @@ impl HostDialect for PhysicalHosts {
         let says_true = |name: &str| host.annotations().get(name).is_some_and(|value| value == "true");
         Goal {
             road: road(host),
+            signed: claim.as_ref().is_some_and(|claim| is_signed(host, claim)),
             claim,
             order,
             online: host.spec.online,
@@ -98,6 +100,13 @@ impl HostDialect for PhysicalHosts {
 
     fn offer(host: &PhysicalHost) -> Offer {
         offer::offer(host)
+    }
+
+    fn without_claim() -> serde_json::Value {
+        json!({
+            "metadata": { "annotations": { names::CLAIM_ID: null, names::CLAIM_GROUP: null } },
+            "spec": { "consumerRef": null, "bootIsoSource": null, "bootIsoMode": null, "remoteConfig": null, "userDataSecretRef": null },
+        })
     }
 
     fn status(view: &View<'_, PhysicalHost>) -> Option<serde_json::Value> {
@@ -162,6 +171,12 @@ fn claim(host: &PhysicalHost) -> Option<Claim> {
     let given = host.annotations().get(names::CLAIM_ID).filter(|id| !id.is_empty());
     let id = given.cloned().unwrap_or_else(|| id_by_words(&consumer));
     Some(Claim { id, consumer })
+}
+
+/// Whether the claim bears an id that was given to it, and names somebody who can be asked about it.
+fn is_signed(host: &PhysicalHost, claim: &Claim) -> bool {
+    let given = host.annotations().get(names::CLAIM_ID) == Some(&claim.id);
+    given && !claim.consumer.api_version.is_empty() && !claim.consumer.kind.is_empty()
 }
 
 fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Order> {

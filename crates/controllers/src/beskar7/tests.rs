@@ -58,6 +58,20 @@ fn a_claim_id_tells_namesakes_apart() {
 }
 
 #[test]
+fn a_claim_is_signed_if_it_bears_an_id_and_names_somebody_who_can_be_asked() {
+    let machine =
+        json!({ "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Beskar7Machine", "name": "m" });
+    let by_hand = json!({ "name": "me" });
+    for (id, reference, signed) in
+        [("one", &machine, true), ("", &machine, false), ("one", &by_hand, false), ("one", &json!(null), false)]
+    {
+        let metadata = json!({ "annotations": { "beskar7.io/claim-id": id } });
+        let goal = PhysicalHosts::goal(&host(&metadata, &json!({ "consumerRef": reference })), None);
+        assert_eq!(goal.signed, signed, "{id} {reference}");
+    }
+}
+
+#[test]
 fn roads() {
     let deleted = |annotation: Option<(&str, &str)>| {
         let mut metadata = json!({ "deletionTimestamp": "2026-11-15T08:00:00Z" });
@@ -126,6 +140,7 @@ fn sight(seen: Result<Seen, Failure>) -> Sight {
         target: "t".into(),
         bmc: Some(BmcSight { at: now() - SignedDuration::from_secs(1), after: 0, inputs: "i".into(), act: None, seen }),
         consumer: Whereabouts::NotLookedUp,
+        claimer: Whereabouts::NotLookedUp,
         rival: None,
         granted: vec![],
         fetched: false,

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use api::beskar7::Beskar7Machine;
+use api::beskar7::{Beskar7Machine, PhysicalHost};
 use controllers::clock::SystemClock;
 use futures::future::join_all;
+use kube::ResourceExt as _;
 use kube::api::ListParams;
+use serde_json::json;
 use sim::{Effect, Kind, PowerState};
 use testkit::{wait_for, wait_ok};
 
 use crate::crash::{ELECTION_ROLE, TIMING, killed_after, killed_after_each};
 use crate::gate::Gate;
 use crate::machines::{host_of, iso, told};
-use crate::story::HURRY;
-use crate::world::{Hurry, SOON, World, instant_bmc, state_of};
+use crate::world::{Hurry, SOON, World, condition, instant_bmc, state_of};
 
 /// A quiet world with so many hosts, registered but not looked at.
 async fn hosts(prefix: &str, count: usize) -> World {
@@ -22,7 +23,7 @@ async fn hosts(prefix: &str, count: usize) -> World {
     join_all((0..count).map(async |number| {
         let name = format!("server-{number:02}");
         world.add_bmc(&name, instant_bmc(&name));
-        world.create_host(&name, serde_json::json!({})).await;
+        world.create_host(&name, json!({})).await;
     }))
     .await;
     world
@@ -119,8 +120,7 @@ async fn fifty_machines_race_for_thirty_hosts_and_the_leader_is_killed_in_the_mi
 #[tokio::test]
 async fn a_machine_may_be_deleted_at_any_moment() {
     let world = hosts("hasty", 1).await;
-    // What happens to a medium that was being inserted is waited for, for minutes.
-    world.start_operator_with(Hurry::by(HURRY), |config| config.cluster_api = false);
+    world.start_alone();
     let bmc = world.bmc("server-00");
     world.wait_for_state("server-00", "Available").await;
 
@@ -140,6 +140,35 @@ async fn a_machine_may_be_deleted_at_any_moment() {
     assert_eq!(host.spec.consumer_ref, None);
     assert_eq!(bmc.first().power(), PowerState::Off);
     assert_eq!(bmc.first().boots, 0, "what was never wanted any more was not started");
+}
+
+#[tokio::test]
+async fn a_claim_of_a_machine_that_is_gone_starts_nothing_and_makes_way_for_its_namesake() {
+    let world = hosts("ghost", 1).await;
+    // The claim is given ten minutes.
+    world.start_operator_with(Hurry::by(40), |config| config.cluster_api = false);
+    let bmc = world.bmc("server-00");
+    world.wait_for_state("server-00", "Available").await;
+    let ghost = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Beskar7Machine", "name": "node",
+    });
+    world.annotate("server-00", "beskar7.io/claim-id", Some("of-old")).await;
+    world.patch_spec("server-00", json!({ "consumerRef": ghost, "bootIsoSource": "http://images.test/os.iso" })).await;
+    let is_refused = |host: &PhysicalHost| condition(host, "HostAvailable") == ("False".into(), "ConsumerGone".into());
+    let host = world.wait_until("server-00", "a refusal", is_refused).await;
+    assert_eq!(state_of(&host), "Available");
+    let waiting = host.status.unwrap().waiting.unwrap();
+    assert!(waiting.message.contains("node, which does not exist"), "{}", waiting.message);
+
+    // One of the same name is another one: it waits for its turn.
+    world.create_machine("node", iso()).await;
+    let is_over =
+        |host: &PhysicalHost| host.annotations().get("beskar7.io/claim-id").is_none_or(|claim| claim != "of-old");
+    world.wait_until("server-00", "the end of that claim", is_over).await;
+    assert_eq!(bmc.first().boots, 0);
+    world.wait_for_ready("node").await;
+    assert_eq!(bmc.first().boots, 1, "{:?}", bmc.journal());
+    assert!(world.events("server-00").await.contains(&"GhostClaim".to_owned()));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::beskar7::PhysicalHost;
 use futures::future::join_all;
 use serde_json::json;
 use sim::{BootSource, Effect, Enabled, Hardware, Kind, Personality, PowerState, Timing};
@@ -148,6 +149,92 @@ async fn an_override_that_is_used_up_for_the_disk_cannot_be_told_from_one_that_w
     let said = host.status.unwrap().timeline.into_iter().map(|moment| moment.message).collect::<Vec<_>>();
     assert!(said.contains(&"The server is on and has used the boot override.".to_owned()), "{said:?}");
     assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Hdd), 1));
+}
+
+/// A BMC that keeps every override.
+fn stubborn() -> Personality {
+    let mut personality = sim::personality::generic();
+    personality.boot.once_is_continuous = true;
+    personality
+}
+
+fn running(personality: Personality) -> sim::Bmc {
+    sim::Bmc::new(sim::BmcSpec::new(personality).timing(Timing::INSTANT).power(PowerState::On))
+}
+
+#[tokio::test]
+async fn a_bmc_that_tells_nothing_of_a_boot_is_given_time_and_the_host_says_what_it_rests_on() {
+    let lives = [false, true].map(async |told| {
+        let mut personality = stubborn();
+        personality.shape.boot_progress = told;
+        let (world, bmc) = hurried_world("silent", running(personality)).await;
+        world.patch_spec(HOST, claim("me", ISO)).await;
+        if !told {
+            let is_settling = |host: &PhysicalHost| waits_for(host) == Some("SettlingBoot".into());
+            let host = world.wait_until(HOST, "time to boot", is_settling).await;
+            assert_eq!(state_of(&host), "Provisioning");
+            assert_eq!(condition(&host, "HostProvisioned").0, "False");
+        }
+        let host = world.wait_for_state(HOST, "Provisioned").await;
+        let reason = if told { "Provisioned" } else { "AssumedBooted" };
+        assert_eq!(condition(&host, "HostProvisioned"), ("True".into(), reason.into()));
+        assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
+        if !told {
+            let told = sentence(&host, "HostProvisioned");
+            assert_eq!(world.wait_for_event("AssumedBooted").await, told);
+            world.stop_operator().await;
+            world.hurry();
+            world.annotate(HOST, "beskar7.io/inspect", Some("again")).await;
+            world.wait_for_event("Inspected").await;
+            assert_eq!(sentence(&world.host(HOST).await, "HostProvisioned"), told, "remembered");
+        }
+    });
+    join_all(lives).await;
+}
+
+#[tokio::test]
+async fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_and_a_restart_boots_that() {
+    // One takes "once" and keeps it, one knows nothing but "continuous".
+    let lives = [&["Disabled", "Once", "Continuous"][..], &["Continuous"]].map(async |words| {
+        let mut personality = stubborn();
+        personality.boot.enabled = words;
+        let (world, bmc) = hurried_world("continuous", running(personality)).await;
+        world.patch_spec(HOST, claim("me", ISO)).await;
+        let host = world.wait_for_state(HOST, "Provisioned").await;
+        assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
+        let shown = |bmc: &sim::Bmc| (bmc.first().boot.target.clone(), bmc.first().boot.enabled);
+        wait_for("the disk", SOON, async || (shown(&bmc) == ("Hdd".into(), Enabled::Continuous)).then_some(())).await;
+        assert_eq!((resets(&bmc).join(" ").as_str(), bmc.first().media()), ("ForceOff On", Some(ISO)));
+        assert_eq!((fault_of(&host), bmc.first().boots), (None, 1));
+
+        world.annotate(HOST, "beskar7.io/reboot", Some("now")).await;
+        world.wait_until(HOST, "a boot from disk", |_| runs(&bmc) == Some(BootSource::Hdd)).await;
+        let host = world.host(HOST).await;
+        assert_eq!((state_of(&host).as_str(), fault_of(&host)), ("Provisioned", None));
+
+        world.patch_spec(HOST, unclaimed()).await;
+        world.wait_for_state(HOST, "Available").await;
+        assert_eq!((bmc.first().power(), bmc.first().media()), (PowerState::Off, None));
+        assert_eq!(bmc.first().boot.target, "Hdd");
+    });
+    join_all(lives).await;
+}
+
+#[tokio::test]
+async fn a_bmc_that_does_not_let_go_of_the_override_is_told_about_and_the_host_stays_provisioned() {
+    let (world, bmc) = hurried_world("kept-for-ever", running(stubborn())).await;
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    world.wait_until(HOST, "the start", |_| bmc.first().boots == 1).await;
+    bmc.faults().add(Effect::IgnoresBootOverride.always());
+    let told = world.wait_for_event("BootOverrideKept").await;
+    assert!(told.contains("4 tries"), "{told}");
+    let host = world.host(HOST).await;
+    assert_eq!((state_of(&host).as_str(), fault_of(&host)), ("Provisioned", None));
+    assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
+}
+
+fn waits_for(host: &PhysicalHost) -> Option<String> {
+    Some(host.status.as_ref()?.waiting.as_ref()?.reason.clone())
 }
 
 #[tokio::test]

@@ -21,10 +21,18 @@ mod served;
 #[allow(dead_code, reason = "the harness serves another binary too")]
 mod world;
 
-use world::{World, claim};
+use world::{Hurry, World, claim};
 
-/// The emulator takes up to eleven seconds for a change of power, and a release is two of them.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// The emulator takes up to eleven seconds for a change of power, and a release is two of them. It tells nothing of a boot, so
+/// a server gets five minutes of the engine's time.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// A namespace in which the operator runs, faster than the world; not so fast that it loses patience with the emulator.
+async fn hurried_world(prefix: &str) -> World {
+    let world = World::quiet(prefix).await;
+    world.start_operator_with(Hurry::by(4), |_| {});
+    world
+}
 
 async fn register(world: &World, name: &str, sushy: &Sushy, system: &str, spec: Value) {
     world.create_secret("bmc", Sushy::USER, Sushy::PASSWORD).await;
@@ -48,7 +56,7 @@ fn power_of(host: &api::beskar7::PhysicalHost) -> Option<&str> {
 
 #[tokio::test]
 async fn sushy_over_tls_is_registered_powered_and_fed_with_an_iso() {
-    let world = World::new("sushy").await;
+    let world = hurried_world("sushy").await;
     let system = FakeSystem::numbered(1);
     let sushy = Sushy::fake(&[system.clone(), FakeSystem::numbered(2)]).await;
     let depot = Depot::start();
@@ -84,7 +92,7 @@ async fn sushy_over_tls_is_registered_powered_and_fed_with_an_iso() {
 
 #[tokio::test]
 async fn a_virtual_machine_boots_the_ordered_iso_and_is_off_after_its_host_is_deleted() {
-    let world = World::new("vm").await;
+    let world = hurried_world("vm").await;
     let lab = VmLab::start().await;
     let depot = Depot::start();
     let marker = format!("marker-{}", world.namespace);

@@ -12,6 +12,9 @@ pub struct Goal {
     pub road: Road,
     /// Who uses it.
     pub claim: Option<Claim>,
+    /// Whether the claim bears an id that its claimer gave itself. Then that claimer must exist before anything is done for
+    /// it; a reference written by hand may name anything.
+    pub signed: bool,
     /// What its user wants on it. Means nothing without a claim.
     pub order: Option<Order>,
     /// Whether it should have power; `None` leaves the power alone.

@@ -16,6 +16,7 @@ mod tests;
 
 pub use anchor::{Anchor, AuthHold, Milestone};
 pub use goal::{Claim, Consumer, Farewell, Goal, Order, Recipe, Road};
-pub use record::{Deed, Doing, Fault, Moment, Origin, Phase, Record, Wait};
-pub use sight::{Ask, BmcSight, Held, Outcome, Sight, Whereabouts};
+pub use phases::ASSUMED_BOOTED;
+pub use record::{Deed, Disarming, Doing, Fault, Moment, Origin, Phase, Record, Wait};
+pub use sight::{Ask, BmcSight, Held, Inquiry, Outcome, Sight, Whereabouts};
 pub use step::{Act, Event, Note, NoteKind, Remembered, Step, step};

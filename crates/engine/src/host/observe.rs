@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Kind},
-    server::{PowerState, Scope, Seen},
+    server::{Media, PowerState, Scope, Seen},
 };
 
 impl Scene<'_> {
@@ -90,6 +90,9 @@ impl Scene<'_> {
                 if news && self.record.fault.as_ref().is_some_and(|fault| fault.origin == Origin::Look) {
                     self.recovered();
                 }
+                if outcome.is_some() && refusal.is_none() && self.drives_show_what_was_ordered(seen) {
+                    self.record.media = None;
+                }
                 match (outcome, refusal) {
                     // The outcome is told again with every later sight, but it was an act's only once.
                     (_, Some(refusal)) if self.record.doing.is_some() => self.act_failed(refusal, bmc.at),
@@ -105,6 +108,17 @@ impl Scene<'_> {
     fn renew_pin(&mut self, seen: &Seen) {
         if self.goal.pin_on_first_use && self.record.anchor.pin.is_some() && seen.certificate.is_some() {
             self.record.anchor.pin.clone_from(&seen.certificate);
+        }
+    }
+
+    /// Whether the drives are as the act with media that we performed should leave them: nothing of it is still to come.
+    fn drives_show_what_was_ordered(&self, seen: &Seen) -> bool {
+        let Some(drives) = &seen.media else { return false };
+        let occupied = drives.iter().any(Media::is_occupied);
+        match self.record.doing.as_ref().map(|doing| doing.what) {
+            Some(Deed::PrepareBoot) => occupied,
+            Some(Deed::CleanUp) => !occupied,
+            _ => false,
         }
     }
 
@@ -132,6 +146,10 @@ impl Scene<'_> {
         }
         // A BMC without virtual media or boot override has none to clean up. What is seen decides.
         if self.doing(Deed::CleanUp).is_some() && failure.kind == Kind::Unsupported {
+            return;
+        }
+        // What is seen decides about this one as well: it is tried again in another way, and the node is none the worse.
+        if self.doing(Deed::DisarmBoot).is_some() {
             return;
         }
         self.reopen_restart(failure);

@@ -23,16 +23,27 @@ pub(super) const PREPARE_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 pub(super) const MEDIA_LIMIT: SignedDuration = SignedDuration::from_mins(3);
 /// The server must have used the boot override after this time: big servers spend ten minutes in POST.
 pub(super) const BOOT_LIMIT: SignedDuration = SignedDuration::from_mins(20);
+/// A server whose BMC tells nothing of the boot is taken to have booted this long after it was given power. Nearly all have
+/// left POST by then; those that need longer have BMCs that tell.
+pub(super) const SETTLE: SignedDuration = SignedDuration::from_mins(5);
+/// How far a boot has come, as told in this time after power-on, may still be about the boot before: power is reported as
+/// late as that, too.
+pub(super) const PROGRESS_LAG: SignedDuration = SignedDuration::from_secs(30);
 /// An override that is still armed this long after the system started was ignored.
 pub(super) const OVERRIDE_LAG: SignedDuration = SignedDuration::from_mins(1);
 /// How often a server is started again because it ignored the override.
 pub(super) const BOOT_TRIES: u32 = 3;
+/// How often we try to take back a boot override that its BMC keeps.
+pub(super) const DISARM_TRIES: u32 = 4;
 /// A wait for people or other programs is brought up again after this time.
 pub(super) const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
 /// How often a tidy farewell is tried.
 pub(super) const FAREWELL_TRIES: u32 = 5;
 /// How long a tidy farewell may fail.
 pub(super) const FAREWELL_LIMIT: SignedDuration = SignedDuration::from_mins(10);
+/// A claim of somebody who does not exist is taken off after this time: what is restored from a backup comes one after the
+/// other, and the host may have come first.
+pub(super) const GHOST_LIMIT: SignedDuration = SignedDuration::from_mins(10);
 /// How often a wait for the consumer's fate is looked into.
 pub(super) const CONSUMER_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 

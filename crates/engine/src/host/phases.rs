@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts,
+    Ask, Claim, Consumer, Deed, Disarming, Inquiry, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts,
     observe::seen_uuid,
     pace,
     power::Manner,
@@ -103,6 +103,9 @@ impl Scene<'_> {
             return;
         }
         if let Some(claim) = self.goal.claim.clone() {
+            if !self.is_claimed_by_the_living(&claim) {
+                return;
+            }
             let message = format!("Claimed by {}.", claim.consumer);
             self.record.anchor.claim = Some(claim);
             self.advance(Phase::Preparing, &message);
@@ -111,6 +114,49 @@ impl Scene<'_> {
         if !self.inspect_again() && self.keep_power() && !self.held_back() {
             self.rest();
         }
+    }
+
+    /// Whether a claim may be accepted; if not, waits. A leader that was deposed may have written it so late that its claimer
+    /// is gone: nothing is done for a ghost. Nothing was done so far, so the claim can be taken off in the end.
+    fn is_claimed_by_the_living(&mut self, claim: &Claim) -> bool {
+        if !self.goal.signed {
+            return true;
+        }
+        if matches!(self.sight.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)) {
+            return true;
+        }
+        if !self.held_back() {
+            self.rest();
+        }
+        let again = pace::later(self.now(), pace::CONSUMER_AGAIN);
+        self.again = Some(self.again.map_or(again, |rest| rest.min(again)));
+        let consumer = &claim.consumer;
+        match self.sight.claimer {
+            Whereabouts::Gone => self.refuse_ghost(consumer),
+            Whereabouts::Leaving => {
+                let message = format!("{consumer} is being deleted: nothing is done for it; waiting for it to let go.");
+                self.wait_for_others(WAITING_FOR_CONSUMER, &message);
+            }
+            _ => {
+                self.inquire = Some(Inquiry::Claimer);
+                let message = format!("Claimed by {consumer}; looking whether it exists.");
+                self.wait_for_others(CHECKING_CONSUMER, &message);
+            }
+        }
+        false
+    }
+
+    fn refuse_ghost(&mut self, consumer: &Consumer) {
+        if self.now() < pace::later(self.waiting_since(CONSUMER_GONE), pace::GHOST_LIMIT) {
+            let message = format!(
+                "spec.consumerRef names {consumer}, which does not exist under the id of this claim (annotation beskar7.io/claim-id), so nothing is done. Create it with that id, or remove reference and annotation; else they are taken off."
+            );
+            return self.wait(CONSUMER_GONE, &message, pace::GHOST_LIMIT);
+        }
+        let message =
+            format!("The claim of {consumer} is taken off: there is no such claimer, and nothing was done for it.");
+        self.event(true, "GhostClaim", &message);
+        self.unclaim = true;
     }
 
     /// Takes the inventory again when the owner asks for it, or when it was never taken. Answers whether it is busy with it.
@@ -150,7 +196,7 @@ impl Scene<'_> {
         let message = match &self.sight.consumer {
             Whereabouts::Gone | Whereabouts::Leaving => return Verdict::Released,
             Whereabouts::NotLookedUp => {
-                self.inquire = true;
+                self.inquire = Some(Inquiry::Consumer);
                 self.again = Some(again);
                 self.wait_for_others(
                     CHECKING_CONSUMER,
@@ -284,6 +330,8 @@ impl Scene<'_> {
         self.record.media = None;
         self.record.anchor.milestone = Milestone::Written;
         self.record.boots = self.record.boots.saturating_add(1);
+        self.record.assumed_booted = false;
+        self.record.disarming = None;
         // A restart that was asked for before this start has come with it; later it would tear the new system down.
         self.record.rebooted.clone_from(&self.goal.reboot);
         self.advance(Phase::Provisioning, "The image is in the drive; powering on.");
@@ -302,7 +350,7 @@ impl Scene<'_> {
         let ignored = self.record.fault.as_ref().is_some_and(|fault| {
             fault.failure.kind == Kind::BootIgnored && self.record.started.is_none_or(|started| started <= fault.last)
         });
-        if ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(evidence) {
+        if ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(|seen| self.evidence(seen)) {
             return self.booted(sign);
         }
         if ignored && self.order_was_changed() {
@@ -322,18 +370,66 @@ impl Scene<'_> {
             return;
         }
         self.settle();
-        match evidence(seen) {
+        match self.evidence(seen) {
             Some(Evidence::Booted(sign)) => self.booted(sign),
             Some(Evidence::Contrary) => {
                 let message = "A system has started, but the boot override still looks unused.";
                 let until = pace::later(self.waiting_since("BootOverrideUnused"), pace::OVERRIDE_LAG);
                 self.await_boot("BootOverrideUnused", message, until);
             }
+            Some(Evidence::Silence) => self.assume_booted(),
             None => {
-                // From the start on, also if we were away meanwhile.
-                let until = pace::later(self.record.started.unwrap_or(self.record.since), pace::BOOT_LIMIT);
+                let until = pace::later(self.boot_began(), pace::BOOT_LIMIT);
                 self.await_boot("Booting", "Waiting for the server to use the boot override.", until);
             }
+        }
+    }
+
+    /// When the server was started, also if we were away meanwhile.
+    fn boot_began(&self) -> Timestamp {
+        self.record.started.unwrap_or(self.record.since)
+    }
+
+    /// `None` as long as it is too early to say.
+    fn evidence(&self, seen: &Seen) -> Option<Evidence> {
+        if !matches!(seen.power, PowerState::On | PowerState::Paused) {
+            return None;
+        }
+        // A BMC that answers "once" with "continuous", or shows no override, will never show it as used.
+        let cannot_be_used_up = seen.boot.as_ref().is_none_or(|boot| boot.persistence == Persistence::Continuous);
+        match (&seen.boot, seen.progress) {
+            (Some(boot), _) if boot.is_clear() => {
+                Some(Evidence::Booted("The server is on and has used the boot override."))
+            }
+            (_, BootProgress::Untold) if cannot_be_used_up => Some(Evidence::Silence),
+            (_, BootProgress::PostFinished | BootProgress::OsStarted) if cannot_be_used_up => {
+                let is_of_this_boot = self.now() >= pace::later(self.boot_began(), pace::PROGRESS_LAG);
+                is_of_this_boot.then_some(Evidence::Booted("The server is on and has left POST, as its BMC tells."))
+            }
+            (_, BootProgress::OsStarted) if !cannot_be_used_up => Some(Evidence::Contrary),
+            _ => None,
+        }
+    }
+
+    /// Where the BMC tells nothing of the boot, time has to do.
+    fn assume_booted(&mut self) {
+        let until = pace::later(self.boot_began(), pace::SETTLE);
+        if self.now() < until {
+            let message = "Giving the server time to boot: its BMC tells neither how far it has come nor whether the boot override was used.";
+            self.wait_until("SettlingBoot", message, until);
+            return self.poll(Scope::Power, self.boot_began());
+        }
+        self.record.assumed_booted = true;
+        self.event(false, "AssumedBooted", ASSUMED_BOOTED);
+        self.booted(ASSUMED_BOOTED);
+    }
+
+    /// What was assumed may be told later.
+    fn confirm_boot(&mut self) {
+        let told = |seen: &Seen| matches!(seen.progress, BootProgress::PostFinished | BootProgress::OsStarted);
+        if self.record.assumed_booted && self.glance().is_some_and(told) {
+            self.record.assumed_booted = false;
+            self.record.note(self.now(), "The BMC tells now that the server has left POST.");
         }
     }
 
@@ -390,6 +486,7 @@ impl Scene<'_> {
             self.advance(Phase::Preparing, "To be provisioned, as the owner asked.");
             return self.prepare();
         }
+        self.confirm_boot();
         let ordered = self.goal.order.as_ref().map(|order| order.deployment.as_str());
         if self.record.anchor.adopted {
             self.note(NoteKind::Adopted, ADOPTED);
@@ -399,9 +496,69 @@ impl Scene<'_> {
                 "spec.bootIsoSource was changed after the host had been provisioned. Nothing is done about it: only a new claim provisions again.",
             );
         }
-        if !self.inspect_again() && self.keep_power() && !self.held_back() {
+        if !self.take_back_override() && !self.inspect_again() && self.keep_power() && !self.held_back() {
             self.rest();
         }
+    }
+
+    /// Takes back an override that would boot the image again at every later start, once. Answers whether it is busy with it.
+    fn take_back_override(&mut self) -> bool {
+        let is_over = self.record.disarming.as_ref().is_some_and(|disarming| disarming.over);
+        let Some(seen) = self.glance().filter(|_| !is_over && !self.record.anchor.adopted) else { return false };
+        if boots_from_cd_for_ever(seen) {
+            return self.disarm_boot();
+        }
+        if let Some(disarming) = &mut self.record.disarming {
+            disarming.over = true;
+            self.record.note(self.now(), "The BMC lets go of the boot override: the next start boots the disk.");
+        }
+        false
+    }
+
+    fn disarm_boot(&mut self) -> bool {
+        const REASON: &str = "DisarmingBoot";
+        let message = "The BMC keeps the boot override and would boot the image again; turning it to the disk.";
+        let tries = self.record.disarming.as_ref().map_or(0, |disarming| disarming.tries);
+        if let Some(last) = self.record.disarming.as_ref().map(|disarming| disarming.last) {
+            let until = pace::later(last, pace::back_off(Class::Rejected, tries, self.sight.spread));
+            if self.now() < until {
+                self.wait_until(REASON, message, until);
+                return false;
+            }
+        }
+        if tries >= pace::DISARM_TRIES {
+            self.give_up_disarming();
+            return false;
+        }
+        if self.record.fault.is_some() {
+            return false;
+        }
+        if self.seen(Scope::Power).is_none() {
+            self.look(Scope::Power, "LookingAtBoot", "Looking at the boot override before turning it to the disk.");
+            return true;
+        }
+        // Where the disk cannot be named, the override can perhaps be ended. A first try may have died with its process.
+        let act = if tries < 2 { Act::SetBoot(BootOverride::disk()) } else { Act::ClearBoot };
+        let now = self.now();
+        self.record.disarming = Some(Disarming { tries: tries.saturating_add(1), last: now, over: false });
+        self.act(Deed::DisarmBoot, vec![act], Scope::Boot);
+        self.wait_until(REASON, message, pace::later(now, pace::back_off(Class::Rejected, 1, self.sight.spread)));
+        true
+    }
+
+    fn give_up_disarming(&mut self) {
+        let outcome = self.latest_sight().and_then(|bmc| bmc.act.as_ref());
+        let refusal = outcome.filter(|act| act.number == self.record.acted).and_then(|act| act.result.as_ref().err());
+        let said = refusal.map(|refusal| format!(" (it says: {})", refusal.message)).unwrap_or_default();
+        let message = format!(
+            "The BMC keeps the boot override Cd and did not take Hdd instead in {} tries{said}. The next restart of the server would boot the image again: set the override by hand, or remove the image from the drive.",
+            pace::DISARM_TRIES
+        );
+        if let Some(disarming) = &mut self.record.disarming {
+            disarming.over = true;
+        }
+        self.event(true, "BootOverrideKept", &message);
+        self.record.note(self.now(), message);
     }
 
     fn deprovision(&mut self) {
@@ -411,6 +568,8 @@ impl Scene<'_> {
         self.record.anchor.release();
         self.record.anchor.powered_on = false;
         self.record.boots = 0;
+        self.record.assumed_booted = false;
+        self.record.disarming = None;
         self.advance(Phase::Available, "Switched off and cleaned up; the host can be claimed.");
         self.available();
     }
@@ -546,7 +705,11 @@ impl Scene<'_> {
 }
 
 const WAITING_FOR_CONSUMER: &str = "WaitingForConsumerRelease";
+const CONSUMER_GONE: &str = "ConsumerGone";
 const CHECKING_CONSUMER: &str = "CheckingConsumer";
+
+/// What is said of a host whose BMC tells nothing of the boot.
+pub const ASSUMED_BOOTED: &str = "The server is on and has had time to boot. Its BMC tells neither how far it has come nor whether the boot override was used, so it is taken to run the image.";
 
 /// What a look says about a boot that was ordered.
 enum Evidence {
@@ -554,25 +717,8 @@ enum Evidence {
     Booted(&'static str),
     /// Something else was booted, by the look of it.
     Contrary,
-}
-
-/// `None` as long as it is too early to say.
-fn evidence(seen: &Seen) -> Option<Evidence> {
-    if !matches!(seen.power, PowerState::On | PowerState::Paused) {
-        return None;
-    }
-    let in_post = matches!(seen.progress, BootProgress::NotStarted | BootProgress::InPost);
-    match &seen.boot {
-        None if in_post => None,
-        None => Some(Evidence::Booted("The server is on; its BMC does not tell more.")),
-        Some(boot) if boot.is_clear() => Some(Evidence::Booted("The server is on and has used the boot override.")),
-        // A BMC that answers "once" with "continuous" will never show it as used.
-        Some(boot) if boot.persistence == Persistence::Continuous && !in_post => {
-            Some(Evidence::Booted("The server is on; its BMC keeps the boot override and does not tell more."))
-        }
-        Some(_) if seen.progress == BootProgress::OsStarted => Some(Evidence::Contrary),
-        Some(_) => None,
-    }
+    /// This BMC will never say.
+    Silence,
 }
 
 fn shows_image(seen: &Seen, url: &str) -> bool {
@@ -587,6 +733,11 @@ fn boots_from_cd(seen: &Seen) -> bool {
         boot.persistence != Persistence::Disabled
             && matches!(boot.target, BootTarget::Cd | BootTarget::Usb | BootTarget::Other(_))
     })
+}
+
+fn boots_from_cd_for_ever(seen: &Seen) -> bool {
+    let kept = |boot: &BootOverride| boot.persistence == Persistence::Continuous && boot.target == BootTarget::Cd;
+    seen.boot.as_ref().is_some_and(kept)
 }
 
 fn not_prepared(seen: &Seen, url: &str) -> String {

@@ -38,6 +38,12 @@ pub struct Record {
     /// When we last gave it power, unless we have cut it since. Its BMC may report it off for a while after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
+    /// Whether that the ordered system runs is only assumed, because the BMC tells nothing of it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub assumed_booted: bool,
+    /// What we did about a boot override that would boot the image again at every later start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disarming: Option<Disarming>,
     /// When we last had media inserted or ejected, unless what came of it was seen. What its BMC shows may be about to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Timestamp>,
@@ -77,6 +83,8 @@ impl Record {
             // For all we know it was given power, or an image, a moment ago.
             started: (anchor.milestone >= Milestone::Written).then_some(now),
             media: matches!(anchor.milestone, Milestone::Armed | Milestone::Releasing).then_some(now),
+            assumed_booted: false,
+            disarming: None,
             anchor,
             target: None,
             inspected: false,
@@ -122,6 +130,9 @@ impl Record {
         }
         self.started = self.started.map(|started| started.min(now));
         self.media = self.media.map(|media| media.min(now));
+        if let Some(disarming) = &mut self.disarming {
+            disarming.last = disarming.last.min(now);
+        }
         self.since = self.since.min(now);
     }
 
@@ -224,6 +235,19 @@ pub enum Deed {
     PrepareBoot,
     /// Eject media and clear the boot override.
     CleanUp,
+    /// Take back a boot override that the BMC keeps.
+    DisarmBoot,
+}
+
+/// Taking back a boot override that the BMC keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disarming {
+    /// How often it was tried.
+    pub tries: u32,
+    /// When last.
+    pub last: Timestamp,
+    /// Whether nothing more is done about it: it is gone, or the BMC will not let it go.
+    pub over: bool,
 }
 
 /// What we wait for. Every wait ends: by what is waited for, or at its deadline by a fault or a reminder.
@@ -284,4 +308,9 @@ pub struct Moment {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]
 fn is_zero(value: &u32) -> bool {
     *value == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }

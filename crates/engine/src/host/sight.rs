@@ -19,6 +19,8 @@ pub struct Sight {
     pub consumer: Whereabouts,
     /// Whether the system of the current deployment has fetched its configuration.
     pub fetched: bool,
+    /// Where the one is whose claim the object bears. Only looked up when a step inquires.
+    pub claimer: Whereabouts,
     /// Another host object that names the same server and was there first.
     pub rival: Option<String>,
     /// What the fleet brake allows.
@@ -51,6 +53,15 @@ pub struct Outcome {
     pub number: u64,
     /// Whether the BMC took it.
     pub result: Result<(), Failure>,
+}
+
+/// Whose whereabouts a step needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inquiry {
+    /// Of the recorded consumer.
+    Consumer,
+    /// Of the one whose claim the object bears.
+    Claimer,
 }
 
 /// Where a consumer is.

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Anchor, Ask, BmcSight, Deed, Doing, Farewell, Fault, Goal, Milestone, Origin, Phase, Record, Road, Sight, Wait,
-    pace,
+    Anchor, Ask, BmcSight, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Origin, Phase, Record, Road, Sight,
+    Wait, pace,
 };
 use crate::{
     failure::{Failure, Kind},
@@ -73,8 +73,11 @@ pub struct Step {
     pub again: Option<Timestamp>,
     /// A permission that is needed to go on.
     pub ask: Option<Ask>,
-    /// Whether the next step needs to know where the recorded consumer is.
-    pub inquire: bool,
+    /// Whose whereabouts the next step needs to know.
+    pub inquire: Option<Inquiry>,
+    /// Whether the claim on the object is to be taken off: its claimer does not exist, and nothing was done for it. Then
+    /// nothing else is to be done.
+    pub unclaim: bool,
     /// Whether the host can be forgotten.
     pub finished: bool,
     /// Things the owner should know that are neither fault nor wait.
@@ -145,7 +148,8 @@ pub(super) struct Scene<'a> {
     pub(super) look: Option<Scope>,
     pub(super) again: Option<Timestamp>,
     pub(super) ask: Option<Ask>,
-    pub(super) inquire: bool,
+    pub(super) inquire: Option<Inquiry>,
+    pub(super) unclaim: bool,
     pub(super) finished: bool,
     notes: Vec<Note>,
     events: Vec<Event>,
@@ -205,7 +209,8 @@ impl<'a> Scene<'a> {
             look: None,
             again: None,
             ask: None,
-            inquire: false,
+            inquire: None,
+            unclaim: false,
             finished: false,
             notes: Vec::new(),
             events,
@@ -256,6 +261,7 @@ impl<'a> Scene<'a> {
             again: self.again,
             ask: self.ask,
             inquire: self.inquire,
+            unclaim: self.unclaim,
             finished: self.finished,
             notes: self.notes,
             events: self.events,

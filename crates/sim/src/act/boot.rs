@@ -116,6 +116,9 @@ fn change(core: &Core, boot: &Map<String, Value>, system: usize, before: &Overri
                 .about("#/Boot/BootSourceOverrideEnabled"));
         }
     }
+    if rules.once_is_continuous && set.enabled == Enabled::Once {
+        set.enabled = Enabled::Continuous;
+    }
     if rules.forgets_what_is_not_sent && target.is_some() {
         if enabled.is_none() {
             set.enabled = Enabled::Once;

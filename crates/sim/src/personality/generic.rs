@@ -90,6 +90,7 @@ pub fn generic() -> Personality {
             targets: &["None", "Pxe", "Cd", "Usb", "Hdd", "BiosSetup", "Diags", "UefiHttp"],
             media_target: "Cd",
             enabled: &["Disabled", "Once", "Continuous"],
+            once_is_continuous: false,
             mode: ModeRule::Writable,
             http_uri: true,
             forgets_what_is_not_sent: false,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Kind},
-    host::{BmcSight, Milestone, NoteKind, Order, Phase},
+    host::{Act, BmcSight, Goal, Milestone, NoteKind, Order, Phase, Whereabouts},
     server::{BootOverride, BootProgress, BootTarget, Persistence, PowerState, Seen},
 };
 
@@ -20,55 +20,207 @@ fn provisioning() -> World {
     world
 }
 
+/// What a look so many seconds after power-on leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Waits(&'static str),
+    Booted,
+    Assumed,
+}
+
 #[test]
 fn provisioned_needs_evidence() {
+    use Verdict::{Assumed, Booted, Waits};
     let once = Some(BootOverride::cd_once(None));
     let kept = Some(BootOverride { persistence: Persistence::Continuous, ..BootOverride::cd_once(None) });
     let disk = Some(BootOverride { target: BootTarget::Hdd, ..BootOverride::cd_once(None) });
     let used = Some(no_override());
     let (on, off) = (PowerState::On, PowerState::Off);
+    let (booting, settling) = (Waits("Booting"), Waits("SettlingBoot"));
     let table = [
-        ("override used", on, &used, BootProgress::Untold, true),
-        ("override used, self test running", on, &used, BootProgress::InPost, true),
-        ("override turned to the disk", on, &disk, BootProgress::OsStarted, true),
-        ("override still armed", on, &once, BootProgress::Untold, false),
-        ("override still armed, self test running", on, &once, BootProgress::InPost, false),
-        ("override still armed, system started", on, &once, BootProgress::OsStarted, false),
-        ("override kept by the BMC", on, &kept, BootProgress::Untold, true),
-        ("override kept by the BMC, self test running", on, &kept, BootProgress::InPost, false),
-        ("override kept by the BMC, system started", on, &kept, BootProgress::OsStarted, true),
-        ("no override shown", on, &None, BootProgress::Untold, true),
-        ("no override shown, self test running", on, &None, BootProgress::InPost, false),
-        ("no override shown, not started", on, &None, BootProgress::NotStarted, false),
-        ("no override shown, self test over", on, &None, BootProgress::PostFinished, true),
-        ("off", off, &used, BootProgress::NotStarted, false),
-        ("on its way", PowerState::PoweringOn, &used, BootProgress::Untold, false),
-        ("unknown", PowerState::Unknown, &used, BootProgress::Untold, false),
-        ("paused", PowerState::Paused, &used, BootProgress::Untold, true),
+        ("override used", 5, on, &used, BootProgress::Untold, Booted),
+        ("override used, self test running", 5, on, &used, BootProgress::InPost, Booted),
+        ("override turned to the disk", 5, on, &disk, BootProgress::OsStarted, Booted),
+        ("override still armed", 5, on, &once, BootProgress::Untold, booting),
+        ("override still armed for long", 600, on, &once, BootProgress::Untold, booting),
+        ("override still armed, self test running", 600, on, &once, BootProgress::InPost, booting),
+        ("override still armed, system started", 5, on, &once, BootProgress::OsStarted, Waits("BootOverrideUnused")),
+        ("override kept by the BMC", 5, on, &kept, BootProgress::Untold, settling),
+        ("override kept by the BMC, nearly settled", 299, on, &kept, BootProgress::Untold, settling),
+        ("override kept by the BMC, settled", 300, on, &kept, BootProgress::Untold, Assumed),
+        ("override kept by the BMC, self test running", 600, on, &kept, BootProgress::InPost, booting),
+        ("override kept by the BMC, system started too soon", 29, on, &kept, BootProgress::OsStarted, booting),
+        ("override kept by the BMC, system started", 30, on, &kept, BootProgress::OsStarted, Booted),
+        ("no override shown", 5, on, &None, BootProgress::Untold, settling),
+        ("no override shown, settled", 300, on, &None, BootProgress::Untold, Assumed),
+        ("no override shown, self test running", 600, on, &None, BootProgress::InPost, booting),
+        ("no override shown, not started", 600, on, &None, BootProgress::NotStarted, booting),
+        ("no override shown, self test over", 30, on, &None, BootProgress::PostFinished, Booted),
+        ("off", 5, off, &used, BootProgress::NotStarted, Waits("PoweringOn")),
+        ("on its way", 5, PowerState::PoweringOn, &used, BootProgress::Untold, Waits("PoweringOn")),
+        ("unknown", 5, PowerState::Unknown, &used, BootProgress::Untold, Waits("PoweringOn")),
+        ("paused", 5, PowerState::Paused, &used, BootProgress::Untold, Booted),
+        ("paused, settled", 300, PowerState::Paused, &None, BootProgress::Untold, Assumed),
     ];
-    for (name, power, boot, progress, booted) in table {
+    for (name, after_start, power, boot, progress, verdict) in table {
         let mut world = provisioning();
-        world.pass(5);
-        let seen = Seen { power, boot: boot.clone(), progress, ..Seen::default() };
+        world.now = world.record().started.unwrap() + secs(after_start);
+        let uuid = world.server.uuid.clone();
+        let seen = Seen { power, boot: boot.clone(), progress, uuid, ..Seen::default() };
         let (after, act) = (world.record().acted, world.outcome.clone());
         world.sight = Some(BmcSight { at: world.now, after, inputs: world.inputs.clone(), act, seen: Ok(seen) });
         let next = world.decide();
+        let booted = matches!(verdict, Booted | Assumed);
         assert_eq!(next.record.phase == Phase::Provisioned, booted, "{name}");
         assert_eq!(next.record.anchor.milestone == Milestone::Provisioned, booted, "{name}");
-        assert_eq!(next.acts, [], "{name}");
+        assert_eq!(next.record.assumed_booted, verdict == Assumed, "{name}");
+        let told = next.events.iter().any(|event| event.reason == "AssumedBooted");
+        assert_eq!(told, verdict == Assumed, "{name}");
+        if let Waits(reason) = verdict {
+            assert_eq!(next.record.wait.map(|wait| wait.reason).as_deref(), Some(reason), "{name}");
+        }
+        assert!(booted || next.acts.is_empty(), "{name}");
     }
 }
 
 #[test]
-fn a_bmc_that_keeps_the_override_or_shows_none_gets_there_too() {
-    for kept in [true, false] {
+fn a_bmc_that_tells_nothing_better_gets_five_minutes_and_one_that_does_is_believed() {
+    // Whether the override is kept or not shown at all, and whether the BMC tells how far the boot has come.
+    for (kept, told) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut world = World::with(ordered("a", IMAGE));
         world.server.temper.continuous = kept;
         world.server.temper.silent_boot = !kept;
+        world.server.temper.silent_progress = !told;
+        world.server.temper.post = 60;
+        world.run_until(60, |world| world.acts().contains(&"PowerOn"));
+        let started = world.record().started.unwrap();
         world.run_to(Phase::Provisioned);
-        world.run(60);
+        let took = world.record().since.duration_since(started);
+        let limits = if told { secs(60)..secs(90) } else { secs(300)..secs(330) };
+        assert!(limits.contains(&took), "{kept} {told}: {took}");
+        assert_eq!(world.record().assumed_booted, !told);
+        assert_eq!(world.events.contains(&"AssumedBooted"), !told);
+        // It is remembered, also by the next process.
+        world.crash();
+        world.run(3600);
+        assert_eq!((world.phase(), world.record().assumed_booted), (Phase::Provisioned, !told));
         assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
         assert_eq!(world.server.starts, 1);
+        world.goal = Goal::default();
+        world.run(600);
+        assert_eq!((world.phase(), world.record().assumed_booted), (Phase::Available, false));
+    }
+}
+
+#[test]
+fn what_was_assumed_about_a_boot_is_known_once_the_bmc_tells_it() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.silent_boot = true;
+    world.server.temper.silent_progress = true;
+    world.run_to(Phase::Provisioned);
+    assert!(world.record().assumed_booted);
+    world.server.temper.silent_progress = false;
+    world.run(200);
+    assert_eq!((world.phase(), world.record().assumed_booted), (Phase::Provisioned, false));
+}
+
+#[test]
+fn the_time_to_settle_is_counted_from_the_start_also_by_a_process_that_was_away() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.silent_boot = true;
+    world.server.temper.silent_progress = true;
+    world.run_to(Phase::Provisioning);
+    let started = world.now;
+    while world.phase() == Phase::Provisioning && world.now < started + secs(3600) {
+        world.run(50);
+        world.crash();
+    }
+    assert!(world.now.duration_since(started) < secs(400), "took {}", world.now.duration_since(started));
+    assert_eq!(world.phase(), Phase::Provisioned);
+}
+
+/// A host that was provisioned by a BMC that keeps every override.
+fn kept() -> World {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.continuous = true;
+    world.run_until(60, |world| world.acts().contains(&"PowerOn"));
+    world.log.clear();
+    world.run_until(600, |world| world.server.runs == Runs::Image(IMAGE.into()));
+    world
+}
+
+#[test]
+fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_once_and_nothing_else_is_touched() {
+    for silent in [false, true] {
+        let mut world = kept();
+        world.server.temper.silent_progress = silent;
+        world.run(3600);
+        assert_eq!(world.log, [Act::SetBoot(BootOverride::disk())], "silent: {silent}");
+        assert_eq!((world.server.boot.target.clone(), world.server.starts), (BootTarget::Hdd, 1));
+        assert_eq!((world.phase(), world.fault(), world.wait()), (Phase::Provisioned, None, None));
+        assert_eq!(world.server.media.as_deref(), Some(IMAGE));
+        // Whoever restarts it gets the disk, and an override that somebody sets later is not ours to take back.
+        world.goal.reboot = Some("monday".into());
+        world.run(600);
+        assert_eq!((&world.server.runs, world.server.starts), (&Runs::Disk, 2));
+        world.server.boot = BootOverride { persistence: Persistence::Continuous, ..BootOverride::cd_once(None) };
+        world.run(3600);
+        assert_eq!(world.acts(), ["SetBoot", "Restart"]);
+        world.consumer = Whereabouts::Gone;
+        world.goal = Goal::default();
+        world.run_to(Phase::Available);
+        assert!(world.server.is_tidy());
+    }
+}
+
+#[test]
+fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_also_after_a_crash_or_a_lost_status() {
+    for acts in [0, 1] {
+        for status_is_lost in [false, true] {
+            let mut world = kept();
+            while world.phase() != Phase::Provisioned {
+                let next = world.reconcile(Mishap::CrashAfterActs(acts));
+                world.now = world.now.max(next);
+            }
+            world.crash();
+            if status_is_lost {
+                world.status = None;
+            }
+            world.run(600);
+            assert_eq!(world.phase(), Phase::Provisioned);
+            assert_eq!((world.server.boot.target.clone(), world.server.starts), (BootTarget::Hdd, 1));
+            assert!(world.log.iter().all(|act| *act == Act::SetBoot(BootOverride::disk())), "{:?}", world.log);
+            assert!(world.log.len() <= 1 + acts, "{:?}", world.log);
+        }
+    }
+}
+
+#[test]
+fn where_the_disk_cannot_be_named_the_override_is_ended() {
+    let mut world = kept();
+    world.server.temper.lacks = Some("SetBoot");
+    world.run(600);
+    assert_eq!(world.acts(), ["SetBoot", "SetBoot", "ClearBoot"]);
+    assert_eq!((world.phase(), world.fault(), world.server.boot.is_clear()), (Phase::Provisioned, None, true));
+    assert!(!world.events.contains(&"BootOverrideKept"));
+}
+
+#[test]
+fn a_bmc_that_does_not_let_go_of_the_override_is_told_about_after_four_tries_and_the_host_stays_provisioned() {
+    for kind in [Kind::Refused, Kind::Unsupported, Kind::Unreachable] {
+        let mut world = kept();
+        world.server.temper.refuses = Some(kind);
+        world.run(24 * 3600);
+        assert_eq!(world.acts(), ["SetBoot", "SetBoot", "ClearBoot", "ClearBoot"], "{kind:?}");
+        assert_eq!((world.phase(), world.fault(), world.wait()), (Phase::Provisioned, None, None), "{kind:?}");
+        assert_eq!(world.events.iter().filter(|event| **event == "BootOverrideKept").count(), 1, "{kind:?}");
+        let told = world.record().timeline.last().unwrap().message.clone();
+        assert!(told.contains("4 tries") && told.contains("the act failed"), "{told}");
+        // The power policy goes on.
+        world.server.temper.refuses = None;
+        world.goal.online = Some(false);
+        world.run(600);
+        assert!(!world.server.on);
     }
 }
 

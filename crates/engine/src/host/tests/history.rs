@@ -32,6 +32,8 @@ enum Op {
     ReleaseAnyway(bool),
     ProvisionAdopted(bool),
     Consumer(Whereabouts),
+    Sign(bool),
+    Claimer(Whereabouts),
     Crash,
     LoseStatus,
     LoseAnnotation,
@@ -42,6 +44,7 @@ enum Op {
     Refuse(Option<Kind>),
     Lie(i64),
     Slow(i64),
+    SlowMedia(i64),
     Ignore(u32),
     Stick(bool),
     Deafen(bool),
@@ -90,13 +93,18 @@ fn wish() -> impl Strategy<Value = Op> {
         2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Detach)].prop_map(Op::Road),
         1 => proptest::bool::ANY.prop_map(Op::ReleaseAnyway),
         1 => proptest::bool::ANY.prop_map(Op::ProvisionAdopted),
-        3 => prop_oneof![
-            Just(Whereabouts::Alive),
-            Just(Whereabouts::Gone),
-            Just(Whereabouts::Leaving),
-            Just(Whereabouts::Unknown("forbidden".into())),
-        ]
-        .prop_map(Op::Consumer),
+        3 => whereabouts().prop_map(Op::Consumer),
+        2 => proptest::bool::ANY.prop_map(Op::Sign),
+        2 => whereabouts().prop_map(Op::Claimer),
+    ]
+}
+
+fn whereabouts() -> impl Strategy<Value = Whereabouts> {
+    prop_oneof![
+        Just(Whereabouts::Alive),
+        Just(Whereabouts::Gone),
+        Just(Whereabouts::Leaving),
+        Just(Whereabouts::Unknown("forbidden".into())),
     ]
 }
 
@@ -112,6 +120,7 @@ fn trouble() -> impl Strategy<Value = Op> {
         3 => failing().prop_map(Op::Refuse),
         2 => (0..30_i64).prop_map(Op::Lie),
         1 => (0..120_i64).prop_map(Op::Slow),
+        2 => (0..59_i64).prop_map(Op::SlowMedia),
         2 => (0..5_u32).prop_map(Op::Ignore),
         1 => proptest::bool::ANY.prop_map(Op::Stick),
         1 => proptest::bool::ANY.prop_map(Op::Deafen),
@@ -228,6 +237,8 @@ impl World {
             Op::ReleaseAnyway(yes) => goal.release_anyway = *yes,
             Op::ProvisionAdopted(yes) => goal.provision_adopted = *yes,
             Op::Consumer(whereabouts) => self.consumer = whereabouts.clone(),
+            Op::Sign(yes) => goal.signed = *yes,
+            Op::Claimer(whereabouts) => self.claimer = whereabouts.clone(),
             Op::Crash => self.crash(),
             Op::LoseStatus => {
                 if self.is_anchored() {
@@ -259,6 +270,7 @@ impl World {
             Op::Refuse(kind) => temper.refuses = *kind,
             Op::Lie(seconds) => temper.lies = *seconds,
             Op::Slow(seconds) => temper.slow = *seconds,
+            Op::SlowMedia(seconds) => temper.slow_media = *seconds,
             Op::Ignore(boots) => temper.ignores = *boots,
             Op::Stick(yes) => temper.stuck = *yes,
             Op::Deafen(yes) => temper.deaf = *yes,
@@ -296,6 +308,7 @@ impl World {
         // Until nobody relies on an old look.
         self.pass(60);
         self.goal.road = Road::Manage;
+        self.claimer = Whereabouts::Alive;
         let free = |goal: &Goal| Goal { claim: None, order: None, ..goal.clone() };
         match end {
             End::Free => {

@@ -232,3 +232,105 @@ fn what_we_switched_on_for_its_policy_is_forgotten_once_a_release_switched_it_of
     world.run(300);
     assert_eq!((world.phase(), world.anchor().powered_on), (Phase::Available, false));
 }
+
+#[test]
+fn a_release_waits_for_an_insertion_only_as_long_as_nobody_knows_what_becomes_of_it() {
+    // How long the BMC takes in the background, whether the process dies, and how long the release takes at most.
+    let table = [
+        ("done when it was answered", 0, false, 30),
+        ("still under way when it was answered", 40, false, 240),
+        ("answered to a process that died", 0, true, 240),
+        ("still under way when the process died", 40, true, 240),
+    ];
+    for (name, slow, dies, most) in table {
+        let mut world = World::with(ordered("a", IMAGE));
+        world.server.temper.slow_media = slow;
+        world.run_until(60, |world| world.acts().contains(&"SetBoot"));
+        if dies {
+            world.crash();
+        }
+        world.goal = Goal::default();
+        let released = world.now;
+        world.run_until(600, |world| world.phase() == Phase::Available);
+        let took = world.record().since.duration_since(released).as_secs();
+        assert!(took <= most, "{name}: {took} s");
+        assert!((took >= 180) == (most > 180), "{name}: {took} s");
+        world.run(300);
+        assert!(world.server.is_tidy(), "{name}: {:?}", world.server);
+        assert_eq!(world.server.starts, 0, "{name}");
+    }
+}
+
+#[test]
+fn a_claim_is_accepted_unless_its_claimer_is_known_not_to_be_there() {
+    let table = [
+        (true, Whereabouts::Alive, true, None),
+        (true, Whereabouts::Unknown("forbidden".into()), true, None),
+        (true, Whereabouts::Gone, false, Some("ConsumerGone")),
+        (true, Whereabouts::Leaving, false, Some("WaitingForConsumerRelease")),
+        (false, Whereabouts::Gone, true, None),
+    ];
+    for (signed, claimer, accepted, wait) in table {
+        let mut world = World::with(Goal { signed, online: Some(true), ..ordered("a", IMAGE) });
+        world.server = Server::running();
+        world.claimer = claimer.clone();
+        world.run(550);
+        assert_eq!(world.phase() == Phase::Provisioned, accepted, "{claimer:?}");
+        assert_eq!(world.anchor().claim.is_some(), accepted, "{claimer:?}");
+        assert!(accepted || world.log.is_empty(), "{claimer:?}: {:?}", world.log);
+        assert_eq!(world.wait().as_deref(), wait, "{claimer:?}");
+    }
+}
+
+#[test]
+fn a_ghosts_claim_is_taken_off_after_a_while_and_the_host_is_free() {
+    let mut world = World::with(Goal { signed: true, ..ordered("a", IMAGE) });
+    world.claimer = Whereabouts::Gone;
+    for _ in 0..3 {
+        world.run(180);
+        world.crash();
+        assert!(world.goal.claim.is_some());
+    }
+    let writes = world.writes;
+    world.run(120);
+    assert_eq!((world.goal.claim.clone(), world.phase(), world.wait()), (None, Phase::Available, None));
+    assert_eq!(world.events.iter().filter(|event| **event == "GhostClaim").count(), 1);
+    assert_eq!((world.acts(), world.writes - writes), (vec![], 1), "only that it does not wait any more");
+    world.goal = Goal { signed: true, ..ordered("b", IMAGE) };
+    world.claimer = Whereabouts::Alive;
+    world.run_to(Phase::Provisioned);
+}
+
+#[test]
+fn a_claimer_that_comes_later_than_its_claim_gets_the_host() {
+    let mut world = World::with(Goal { signed: true, ..ordered("a", IMAGE) });
+    world.claimer = Whereabouts::Gone;
+    world.run(300);
+    world.claimer = Whereabouts::Alive;
+    world.run(300);
+    assert_eq!((world.phase(), world.acts().len()), (Phase::Provisioned, 3));
+}
+
+#[test]
+fn what_is_done_for_a_claim_goes_on_whatever_is_said_of_its_claimer_later() {
+    let mut world = World::with(Goal { signed: true, ..ordered("a", IMAGE) });
+    world.run_until(60, |world| world.acts().contains(&"SetBoot"));
+    world.claimer = Whereabouts::Gone;
+    world.run_to(Phase::Provisioned);
+    world.run(24 * 3600);
+    assert_eq!((world.phase(), world.server.starts, world.goal.claim.is_some()), (Phase::Provisioned, 1, true));
+}
+
+#[test]
+fn a_ghosts_claim_on_a_host_in_use_waits_for_the_former_consumer_and_is_then_refused() {
+    let mut world = World::provisioned();
+    world.goal = Goal { signed: true, ..ordered("ghost", OTHER_IMAGE) };
+    world.claimer = Whereabouts::Gone;
+    world.run(600);
+    assert_eq!((world.fault(), world.acts().len()), (Some(Kind::ConsumerMismatch), 0));
+    world.consumer = Whereabouts::Gone;
+    world.run(300);
+    assert_eq!((world.phase(), world.wait().as_deref()), (Phase::Available, Some("ConsumerGone")));
+    assert!(world.server.is_tidy());
+    assert_eq!(world.server.starts, 1, "never switched on for a ghost");
+}

@@ -213,7 +213,9 @@ impl Server {
     }
 
     fn load(&mut self, media: Option<String>, now: Timestamp) {
-        self.moving.push((after(now, self.temper.slow_media), media));
+        // One after the other, also when it has become faster meanwhile.
+        let done = after(now, self.temper.slow_media).max(self.moving.last().map_or(now, |(at, _)| *at));
+        self.moving.push((done, media));
         self.tick(now);
     }
 

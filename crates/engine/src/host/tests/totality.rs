@@ -8,8 +8,8 @@ use crate::{
     failure::{Failure, Kind},
     hardware::Hardware,
     host::{
-        Anchor, Ask, AuthHold, BmcSight, Deed, Doing, Farewell, Fault, Goal, Milestone, Moment, Origin, Outcome, Phase,
-        Record, Remembered, Road, Sight, Wait, Whereabouts, step,
+        Anchor, Ask, AuthHold, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment, Origin,
+        Outcome, Phase, Record, Remembered, Road, Sight, Wait, Whereabouts, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -106,7 +106,15 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 fn doing() -> impl Strategy<Value = Doing> {
-    let deeds = [Deed::PowerOn, Deed::ShutDown, Deed::PowerOff, Deed::Restart, Deed::PrepareBoot, Deed::CleanUp];
+    let deeds = [
+        Deed::PowerOn,
+        Deed::ShutDown,
+        Deed::PowerOff,
+        Deed::Restart,
+        Deed::PrepareBoot,
+        Deed::CleanUp,
+        Deed::DisarmBoot,
+    ];
     (prop::sample::select(deeds.to_vec()), time(), time()).prop_map(|(what, since, first)| Doing { what, since, first })
 }
 
@@ -134,11 +142,13 @@ fn power() -> impl Strategy<Value = PowerState> {
 
 fn record() -> impl Strategy<Value = Record> {
     let first = (phase(), time(), of(phase()), anchor(), any::<bool>(), number(), of(doing()), count());
-    let second = ((of(time()), of(time())), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
+    let disarming = (count(), time(), any::<bool>()).prop_map(|(tries, last, over)| Disarming { tries, last, over });
+    let second =
+        ((of(time()), of(time()), of(disarming)), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
     (first, second).prop_map(
         |(
             (phase, since, left, anchor, inspected, acted, doing, boots),
-            ((started, media), power, wait, fault, beneath, id, moments),
+            ((started, media, disarming), power, wait, fault, beneath, id, moments),
         )| {
             let moment = Moment { at: since, phase, message: String::new() };
             Record {
@@ -152,6 +162,8 @@ fn record() -> impl Strategy<Value = Record> {
                 doing,
                 boots,
                 started,
+                assumed_booted: inspected,
+                disarming,
                 media,
                 power,
                 wait,
@@ -205,16 +217,18 @@ fn sight() -> impl Strategy<Value = Sight> {
     let consumer = prop::sample::select(vec![
         Whereabouts::NotLookedUp,
         Whereabouts::Alive,
+        Whereabouts::Leaving,
         Whereabouts::Gone,
         Whereabouts::Unknown("why".into()),
     ]);
-    (of(bmc), inputs(), id(), consumer, any::<[bool; 2]>(), any::<u8>()).prop_map(
-        |(bmc, inputs, target, consumer, [granted, fetched], spread)| Sight {
+    (of(bmc), inputs(), id(), (consumer.clone(), consumer), any::<[bool; 2]>(), any::<u8>()).prop_map(
+        |(bmc, inputs, target, (consumer, claimer), [granted, fetched], spread)| Sight {
             now: start_of_time(),
             inputs,
             target: target.into(),
             bmc,
             consumer,
+            claimer,
             rival: None,
             granted: if granted { vec![Ask::Deploy, Ask::Disrupt] } else { Vec::new() },
             fetched,
@@ -237,6 +251,7 @@ fn goal() -> impl Strategy<Value = Goal> {
         |(road, claimed, ordered, online, reboot, inspect, release_anyway, provision_adopted)| Goal {
             road,
             claim: claimed.map(claim),
+            signed: release_anyway != provision_adopted,
             order: claimed.filter(|_| ordered).map(|id| order(id, IMAGE)),
             online,
             reboot: reboot.map(str::to_owned),
@@ -258,7 +273,7 @@ proptest! {
         let next = step(&goal, remembered, &sight);
         let moves = !next.acts.is_empty() || next.look.is_some() || next.again.is_some();
         prop_assert!(moves || next.finished || next.record.phase == Phase::Detached, "stuck: {next:#?}");
-        prop_assert!(next.again.is_none_or(|again| again > sight.now || next.inquire), "again at {:?}", next.again);
+        prop_assert!(next.again.is_none_or(|again| again > sight.now || next.inquire.is_some()), "again at {:?}", next.again);
         if let Some(wait) = &next.record.wait {
             prop_assert!(wait.since <= sight.now, "{wait:?}");
             prop_assert!(wait.deadline > wait.since || Some(wait.deadline) == deadline, "{wait:?}");

@@ -13,10 +13,10 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Act, Anchor, BmcSight, Deed, Farewell, Goal, Held, Milestone, NoteKind, Outcome, Phase, Record, Remembered,
-        Road, Sight, Step, Whereabouts, step,
+        Act, Anchor, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase, Record,
+        Remembered, Road, Sight, Step, Whereabouts, step,
     },
-    server::{PowerState, Scope},
+    server::{BootTarget, PowerState, Scope},
 };
 
 /// What befalls one reconcile.
@@ -49,6 +49,7 @@ pub(super) struct World {
     pub(super) inputs: String,
     pub(super) target: String,
     pub(super) consumer: Whereabouts,
+    pub(super) claimer: Whereabouts,
     pub(super) rival: Option<String>,
     pub(super) fetched: bool,
     pub(super) braked: bool,
@@ -84,6 +85,7 @@ impl World {
             inputs: "inputs".into(),
             target: "bmc".into(),
             consumer: Whereabouts::Gone,
+            claimer: Whereabouts::Alive,
             rival: None,
             fetched: false,
             braked: false,
@@ -171,6 +173,7 @@ impl World {
             target: self.target.clone(),
             bmc: self.sight.clone(),
             consumer: Whereabouts::NotLookedUp,
+            claimer: Whereabouts::NotLookedUp,
             rival: self.rival.clone(),
             granted: Vec::new(),
             fetched: self.fetched,
@@ -185,8 +188,10 @@ impl World {
         let mut sight = self.sight_now();
         let mut next = step(&self.goal, remembered.clone(), &sight);
         for _ in 0..6 {
-            if next.inquire && sight.consumer == Whereabouts::NotLookedUp {
+            if next.inquire == Some(Inquiry::Consumer) && sight.consumer == Whereabouts::NotLookedUp {
                 sight.consumer = self.consumer.clone();
+            } else if next.inquire == Some(Inquiry::Claimer) && sight.claimer == Whereabouts::NotLookedUp {
+                sight.claimer = self.claimer.clone();
             } else if let Some(ask) = next.ask.filter(|_| sight.held.is_none()) {
                 if self.braked {
                     sight.held = Some(Held { message: "The fleet is frozen.".into(), until: self.now + secs(30) });
@@ -245,6 +250,21 @@ impl World {
             assert!(matches!(self.goal.road, Road::Delete(_)), "finished without a deletion");
             return;
         }
+        let bound = |record: &Record| record.anchor.claim.as_ref().map(|claim| claim.id.clone());
+        let accepted = bound(record).filter(|id| before.is_some() && before.and_then(bound).as_ref() != Some(id));
+        if accepted.is_some()
+            && self.goal.signed
+            && !record.anchor.adopted
+            && remembered.anchor == Ok(before.map(|before| before.anchor.clone()))
+        {
+            assert!(matches!(self.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)), "accepted a ghost's claim");
+        }
+        if next.unclaim {
+            assert!(self.goal.signed && self.claimer == Whereabouts::Gone, "took off the claim of the living");
+            assert_eq!((bound(record), record.anchor.milestone), (None, Milestone::None), "took off a claim in use");
+            assert_eq!(next.acts, []);
+            return;
+        }
         let readable = remembered.anchor.as_ref().map(|_| Some(record.anchor.clone())).map_err(Clone::clone);
         let once_more = step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()) }, sight);
         assert_eq!(once_more.acts, [], "the same step twice acts twice");
@@ -268,6 +288,10 @@ impl World {
         self.events.extend(next.events.iter().map(|event| event.reason));
         if next.finished {
             self.finished = true;
+            return soon;
+        }
+        if next.unclaim {
+            self.goal = Goal { claim: None, order: None, signed: false, ..self.goal.clone() };
             return soon;
         }
         let text = next.record.anchor.to_json();
@@ -374,6 +398,7 @@ impl World {
         let armed = anchor.milestone == Milestone::Armed && record.phase == Phase::Preparing;
         let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Farewell::Tidy);
         let order = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
+        let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
         let reason = match act {
             Act::ShutDown => deed == Deed::ShutDown && goal.online == Some(false),
             Act::Restart => deed == Deed::Restart && goal.reboot.is_some() && record.rebooted == goal.reboot,
@@ -390,9 +415,10 @@ impl World {
                 let crate::host::Recipe::Iso { url: wanted } = order.expect("an image that nobody ordered");
                 deed == Deed::PrepareBoot && armed && url == wanted
             }
-            Act::SetBoot(_) => deed == Deed::PrepareBoot && armed,
+            Act::SetBoot(wish) if wish.target == BootTarget::Cd => deed == Deed::PrepareBoot && armed,
+            Act::SetBoot(_) => disarming,
             Act::EjectMedia => (deed == Deed::PrepareBoot && armed) || (deed == Deed::CleanUp && releasing),
-            Act::ClearBoot => deed == Deed::CleanUp && releasing,
+            Act::ClearBoot => (deed == Deed::CleanUp && releasing) || disarming,
         };
         assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");
         if self.runs_for.is_some() && !self.may_release {
@@ -400,6 +426,7 @@ impl World {
                 Act::ShutDown | Act::PowerOff => goal.online == Some(false),
                 Act::Restart => goal.reboot.is_some(),
                 Act::PowerOn => true,
+                Act::SetBoot(_) | Act::ClearBoot => disarming,
                 _ => false,
             };
             assert!(asked, "{act:?} hurts a running node: {record:#?}");
