@@ -47,8 +47,15 @@ menuentry tiny {
 }
 ";
 
+/// Started from a CD, GRUB knows the CD and not the FAT image that it came in.
+const FIND_FAT: &str = "\
+search --no-floppy --set=disc --file /efi.img
+loopback fat ($disc)/efi.img
+configfile (fat)/EFI/BOOT/grub.cfg
+";
+
 /// What GRUB needs to find the ISO and to start a kernel from it.
-const GRUB_MODULES: [&str; 12] = [
+const GRUB_MODULES: [&str; 11] = [
     "part_gpt",
     "part_msdos",
     "fat",
@@ -56,11 +63,10 @@ const GRUB_MODULES: [&str; 12] = [
     "linux",
     "normal",
     "configfile",
+    "loopback",
     "search",
     "search_fs_file",
     "echo",
-    "test",
-    "efi_gop",
 ];
 
 /// Builds an ISO for BIOS and UEFI. The system on it fetches what the kernel parameter `config_url` leads to, and posts its kernel
@@ -89,9 +95,11 @@ pub fn build_fetching_iso(layout: Layout, report_url: &str) -> Vec<u8> {
 }
 
 fn put_grub_in_fat(dir: &Path, image: &Path) {
-    let (loader, menu) = (dir.join("BOOTX64.EFI"), dir.join("grub.cfg"));
+    let (loader, menu, early) = (dir.join("BOOTX64.EFI"), dir.join("grub.cfg"), dir.join("early.cfg"));
+    write(&early, FIND_FAT);
     let mut grub = Command::new("grub-mkimage");
-    run(grub.args(["-O", "x86_64-efi", "-p", "/EFI/BOOT", "-o"]).arg(&loader).args(GRUB_MODULES));
+    grub.args(["-O", "x86_64-efi", "-p", "/EFI/BOOT", "-c"]).arg(&early).arg("-o").arg(&loader);
+    run(grub.args(GRUB_MODULES));
     write(&menu, GRUB_MENU);
     run(Command::new("mkfs.fat").arg("-C").arg(image).arg("4096"));
     run(Command::new("mmd").arg("-i").arg(image).args(["::/EFI", "::/EFI/BOOT"]));

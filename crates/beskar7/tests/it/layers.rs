@@ -41,6 +41,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "the benchmarks measure the binary from outside and the libraries from above; nobody builds on them",
     ),
     ("beskar7-conformance", &[], "the suite asks servers over the wire: it helps none of them"),
+    ("beskar7-trials", &[], "nothing but tests"),
     ("beskar7-testkit", &[], "the test bed is real parts: what it tests must not help it"),
 ];
 

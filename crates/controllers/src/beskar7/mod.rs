@@ -17,7 +17,7 @@ use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names};
 use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::{Failure, Kind};
-use engine::host::{Anchor, Claim, Consumer, Farewell, Goal, Order, Recipe, Record, Road};
+use engine::host::{Anchor, Author, Claim, Consumer, Farewell, Goal, Order, Recipe, Record, Road};
 use engine::server;
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -49,7 +49,7 @@ impl HostDialect for PhysicalHosts {
         let says_true = |name: &str| host.annotations().get(name).is_some_and(|value| value == "true");
         Goal {
             road: road(host),
-            signed: claim.as_ref().is_some_and(|claim| is_signed(host, claim)),
+            author: claim.as_ref().map(|claim| author(host, claim)).unwrap_or_default(),
             claim,
             order,
             online: host.spec.online,
@@ -173,10 +173,11 @@ fn claim(host: &PhysicalHost) -> Option<Claim> {
     Some(Claim { id, consumer })
 }
 
-/// Whether the claim bears an id that was given to it, and names somebody who can be asked about it.
-fn is_signed(host: &PhysicalHost, claim: &Claim) -> bool {
+/// Whoever bears the claim's id itself can be asked about it, if it is named well enough.
+fn author(host: &PhysicalHost, claim: &Claim) -> Author {
     let given = host.annotations().get(names::CLAIM_ID) == Some(&claim.id);
-    given && !claim.consumer.api_version.is_empty() && !claim.consumer.kind.is_empty()
+    let named = !claim.consumer.api_version.is_empty() && !claim.consumer.kind.is_empty();
+    if given && named { Author::Claimer } else { Author::Hand }
 }
 
 fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Order> {

@@ -1,6 +1,6 @@
 use api::beskar7::PhysicalHost;
 use engine::failure::Kind;
-use engine::host::{Anchor, BmcSight, Farewell, Remembered, Road, Sight, Step, Whereabouts, step};
+use engine::host::{Anchor, Author, BmcSight, Farewell, Remembered, Road, Sight, Step, Whereabouts, step};
 use engine::server::{Health, PowerState, Seen};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -58,16 +58,16 @@ fn a_claim_id_tells_namesakes_apart() {
 }
 
 #[test]
-fn a_claim_is_signed_if_it_bears_an_id_and_names_somebody_who_can_be_asked() {
+fn a_claim_is_of_a_claimer_if_it_bears_an_id_and_names_somebody_who_can_be_asked() {
     let machine =
         json!({ "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Beskar7Machine", "name": "m" });
     let by_hand = json!({ "name": "me" });
-    for (id, reference, signed) in
+    for (id, reference, claimer) in
         [("one", &machine, true), ("", &machine, false), ("one", &by_hand, false), ("one", &json!(null), false)]
     {
         let metadata = json!({ "annotations": { "beskar7.io/claim-id": id } });
         let goal = PhysicalHosts::goal(&host(&metadata, &json!({ "consumerRef": reference })), None);
-        assert_eq!(goal.signed, signed, "{id} {reference}");
+        assert_eq!(goal.author == Author::Claimer, claimer, "{id} {reference}");
     }
 }
 

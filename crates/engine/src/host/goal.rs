@@ -12,9 +12,8 @@ pub struct Goal {
     pub road: Road,
     /// Who uses it.
     pub claim: Option<Claim>,
-    /// Whether the claim bears an id that its claimer gave itself. Then that claimer must exist before anything is done for
-    /// it; a reference written by hand may name anything.
-    pub signed: bool,
+    /// Who wrote the claim.
+    pub author: Author,
     /// What its user wants on it. Means nothing without a claim.
     pub order: Option<Order>,
     /// Whether it should have power; `None` leaves the power alone.
@@ -65,6 +64,16 @@ pub struct Claim {
     pub id: String,
     /// Who claims.
     pub consumer: Consumer,
+}
+
+/// Who wrote a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Author {
+    /// Somebody by hand: the reference may name anything.
+    #[default]
+    Hand,
+    /// A claimer that gave itself the id of the claim. It must exist before anything is done for it.
+    Claimer,
 }
 
 /// A reference to who uses a host.

@@ -15,7 +15,7 @@ mod step;
 mod tests;
 
 pub use anchor::{Anchor, AuthHold, Milestone};
-pub use goal::{Claim, Consumer, Farewell, Goal, Order, Recipe, Road};
+pub use goal::{Author, Claim, Consumer, Farewell, Goal, Order, Recipe, Road};
 pub use phases::ASSUMED_BOOTED;
 pub use record::{Deed, Disarming, Doing, Fault, Moment, Origin, Phase, Record, Wait};
 pub use sight::{Ask, BmcSight, Held, Inquiry, Outcome, Sight, Whereabouts};

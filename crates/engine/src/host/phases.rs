@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Claim, Consumer, Deed, Disarming, Inquiry, Milestone, NoteKind, Order, Origin, Phase, Recipe, Whereabouts,
+    Ask, Author, Claim, Consumer, Deed, Disarming, Inquiry, Milestone, NoteKind, Order, Origin, Phase, Recipe,
+    Whereabouts,
     observe::seen_uuid,
     pace,
     power::Manner,
@@ -119,7 +120,7 @@ impl Scene<'_> {
     /// Whether a claim may be accepted; if not, waits. A leader that was deposed may have written it so late that its claimer
     /// is gone: nothing is done for a ghost. Nothing was done so far, so the claim can be taken off in the end.
     fn is_claimed_by_the_living(&mut self, claim: &Claim) -> bool {
-        if !self.goal.signed {
+        if self.goal.author == Author::Hand {
             return true;
         }
         if matches!(self.sight.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)) {

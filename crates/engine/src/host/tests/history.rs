@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Farewell, Goal, Milestone, Phase, Road, Whereabouts},
+    host::{Author, Farewell, Goal, Milestone, Phase, Road, Whereabouts},
 };
 
 #[derive(Debug, Clone)]
@@ -237,7 +237,7 @@ impl World {
             Op::ReleaseAnyway(yes) => goal.release_anyway = *yes,
             Op::ProvisionAdopted(yes) => goal.provision_adopted = *yes,
             Op::Consumer(whereabouts) => self.consumer = whereabouts.clone(),
-            Op::Sign(yes) => goal.signed = *yes,
+            Op::Sign(yes) => goal.author = if *yes { Author::Claimer } else { Author::Hand },
             Op::Claimer(whereabouts) => self.claimer = whereabouts.clone(),
             Op::Crash => self.crash(),
             Op::LoseStatus => {

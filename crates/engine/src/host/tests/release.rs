@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Goal, Milestone, Phase, Whereabouts},
+    host::{Author, Goal, Milestone, Phase, Whereabouts},
 };
 
 #[test]
@@ -264,14 +264,14 @@ fn a_release_waits_for_an_insertion_only_as_long_as_nobody_knows_what_becomes_of
 #[test]
 fn a_claim_is_accepted_unless_its_claimer_is_known_not_to_be_there() {
     let table = [
-        (true, Whereabouts::Alive, true, None),
-        (true, Whereabouts::Unknown("forbidden".into()), true, None),
-        (true, Whereabouts::Gone, false, Some("ConsumerGone")),
-        (true, Whereabouts::Leaving, false, Some("WaitingForConsumerRelease")),
-        (false, Whereabouts::Gone, true, None),
+        (Author::Claimer, Whereabouts::Alive, true, None),
+        (Author::Claimer, Whereabouts::Unknown("forbidden".into()), true, None),
+        (Author::Claimer, Whereabouts::Gone, false, Some("ConsumerGone")),
+        (Author::Claimer, Whereabouts::Leaving, false, Some("WaitingForConsumerRelease")),
+        (Author::Hand, Whereabouts::Gone, true, None),
     ];
-    for (signed, claimer, accepted, wait) in table {
-        let mut world = World::with(Goal { signed, online: Some(true), ..ordered("a", IMAGE) });
+    for (author, claimer, accepted, wait) in table {
+        let mut world = World::with(Goal { author, online: Some(true), ..ordered("a", IMAGE) });
         world.server = Server::running();
         world.claimer = claimer.clone();
         world.run(550);
@@ -284,7 +284,7 @@ fn a_claim_is_accepted_unless_its_claimer_is_known_not_to_be_there() {
 
 #[test]
 fn a_ghosts_claim_is_taken_off_after_a_while_and_the_host_is_free() {
-    let mut world = World::with(Goal { signed: true, ..ordered("a", IMAGE) });
+    let mut world = World::with(Goal { author: Author::Claimer, ..ordered("a", IMAGE) });
     world.claimer = Whereabouts::Gone;
     for _ in 0..3 {
         world.run(180);
@@ -296,14 +296,14 @@ fn a_ghosts_claim_is_taken_off_after_a_while_and_the_host_is_free() {
     assert_eq!((world.goal.claim.clone(), world.phase(), world.wait()), (None, Phase::Available, None));
     assert_eq!(world.events.iter().filter(|event| **event == "GhostClaim").count(), 1);
     assert_eq!((world.acts(), world.writes - writes), (vec![], 1), "only that it does not wait any more");
-    world.goal = Goal { signed: true, ..ordered("b", IMAGE) };
+    world.goal = Goal { author: Author::Claimer, ..ordered("b", IMAGE) };
     world.claimer = Whereabouts::Alive;
     world.run_to(Phase::Provisioned);
 }
 
 #[test]
 fn a_claimer_that_comes_later_than_its_claim_gets_the_host() {
-    let mut world = World::with(Goal { signed: true, ..ordered("a", IMAGE) });
+    let mut world = World::with(Goal { author: Author::Claimer, ..ordered("a", IMAGE) });
     world.claimer = Whereabouts::Gone;
     world.run(300);
     world.claimer = Whereabouts::Alive;
@@ -313,7 +313,7 @@ fn a_claimer_that_comes_later_than_its_claim_gets_the_host() {
 
 #[test]
 fn what_is_done_for_a_claim_goes_on_whatever_is_said_of_its_claimer_later() {
-    let mut world = World::with(Goal { signed: true, ..ordered("a", IMAGE) });
+    let mut world = World::with(Goal { author: Author::Claimer, ..ordered("a", IMAGE) });
     world.run_until(60, |world| world.acts().contains(&"SetBoot"));
     world.claimer = Whereabouts::Gone;
     world.run_to(Phase::Provisioned);
@@ -324,7 +324,7 @@ fn what_is_done_for_a_claim_goes_on_whatever_is_said_of_its_claimer_later() {
 #[test]
 fn a_ghosts_claim_on_a_host_in_use_waits_for_the_former_consumer_and_is_then_refused() {
     let mut world = World::provisioned();
-    world.goal = Goal { signed: true, ..ordered("ghost", OTHER_IMAGE) };
+    world.goal = Goal { author: Author::Claimer, ..ordered("ghost", OTHER_IMAGE) };
     world.claimer = Whereabouts::Gone;
     world.run(600);
     assert_eq!((world.fault(), world.acts().len()), (Some(Kind::ConsumerMismatch), 0));

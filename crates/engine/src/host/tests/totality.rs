@@ -8,8 +8,8 @@ use crate::{
     failure::{Failure, Kind},
     hardware::Hardware,
     host::{
-        Anchor, Ask, AuthHold, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment, Origin,
-        Outcome, Phase, Record, Remembered, Road, Sight, Wait, Whereabouts, step,
+        Anchor, Ask, AuthHold, Author, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment,
+        Origin, Outcome, Phase, Record, Remembered, Road, Sight, Wait, Whereabouts, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -251,7 +251,7 @@ fn goal() -> impl Strategy<Value = Goal> {
         |(road, claimed, ordered, online, reboot, inspect, release_anyway, provision_adopted)| Goal {
             road,
             claim: claimed.map(claim),
-            signed: release_anyway != provision_adopted,
+            author: if release_anyway == provision_adopted { Author::Hand } else { Author::Claimer },
             order: claimed.filter(|_| ordered).map(|id| order(id, IMAGE)),
             online,
             reboot: reboot.map(str::to_owned),

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Act, Anchor, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase, Record,
-        Remembered, Road, Sight, Step, Whereabouts, step,
+        Act, Anchor, Author, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase,
+        Record, Remembered, Road, Sight, Step, Whereabouts, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -253,14 +253,17 @@ impl World {
         let bound = |record: &Record| record.anchor.claim.as_ref().map(|claim| claim.id.clone());
         let accepted = bound(record).filter(|id| before.is_some() && before.and_then(bound).as_ref() != Some(id));
         if accepted.is_some()
-            && self.goal.signed
+            && self.goal.author == Author::Claimer
             && !record.anchor.adopted
             && remembered.anchor == Ok(before.map(|before| before.anchor.clone()))
         {
             assert!(matches!(self.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)), "accepted a ghost's claim");
         }
         if next.unclaim {
-            assert!(self.goal.signed && self.claimer == Whereabouts::Gone, "took off the claim of the living");
+            assert!(
+                self.goal.author == Author::Claimer && self.claimer == Whereabouts::Gone,
+                "took off the claim of the living"
+            );
             assert_eq!((bound(record), record.anchor.milestone), (None, Milestone::None), "took off a claim in use");
             assert_eq!(next.acts, []);
             return;
@@ -291,7 +294,7 @@ impl World {
             return soon;
         }
         if next.unclaim {
-            self.goal = Goal { claim: None, order: None, signed: false, ..self.goal.clone() };
+            self.goal = Goal { claim: None, order: None, author: Author::Hand, ..self.goal.clone() };
             return soon;
         }
         let text = next.record.anchor.to_json();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use api::beskar7::{Beskar7Machine, PhysicalHost};
+use api::beskar7::{Beskar7Machine, Mode, PhysicalHost};
 use controllers::clock::SystemClock;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
@@ -95,7 +95,9 @@ impl Site {
                 continue;
             }
             let host = machine.status.as_ref().and_then(|status| status.host_ref.clone()).unwrap().name;
-            self.check_bootstrap_data(&host, &owner.name).await;
+            if machine.spec.mode() == Mode::RemoteConfig {
+                self.check_bootstrap_data(&host, &owner.name).await;
+            }
             let hardware = self.world.host(&host).await.status.unwrap().hardware_details.unwrap().unpack();
             let role =
                 if machine.labels().contains_key(CONTROL_PLANE) { NodeRole::ControlPlane } else { NodeRole::Worker };

@@ -1,0 +1,1 @@
+//! Nothing but tests: the operator on real API servers, with simulated, emulated and virtual servers.
