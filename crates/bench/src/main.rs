@@ -1,13 +1,15 @@
-//! Prints the figures that Beskar7 is measured by: requests per BMC, what a fleet costs on a real API
-//! server, and how our own API server compares with that.
+//! Prints the figures that Beskar7 is measured by: requests per BMC, what a fleet and its machines
+//! cost on a real API server, and how our own API server compares with that.
 //!
 //! Not a test: nothing fails here, and nothing in CI depends on how fast a machine is. `make bench` runs it.
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 
 mod api_server;
 mod fleet;
+mod machines;
 mod process;
 mod requests;
+mod stage;
 
 use std::path::PathBuf;
 
@@ -31,6 +33,11 @@ struct Args {
     api: bool,
     #[command(flatten)]
     api_server: api_server::Comparison,
+    /// Only machines that all want a server at once; takes a minute
+    #[arg(long)]
+    machines: bool,
+    #[command(flatten)]
+    rush: machines::Rush,
     /// Folder with recordings of real BMCs
     #[arg(long, env = "BESKAR7_CAPTURES")]
     captures: Option<PathBuf>,
@@ -43,6 +50,9 @@ async fn main() -> Result<()> {
     let args = Args::parse();
     if args.api {
         return api_server::print(&args.binary, &args.api_server).await;
+    }
+    if args.machines {
+        return machines::print(&args.rush, &args.binary).await;
     }
     requests::print(args.captures.as_deref()).await?;
     if args.hosts > 0 {
