@@ -2,7 +2,7 @@ KUBECTL ?= kubectl
 BUILD_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run standalone demo bench bench-api bench-machines
+.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run standalone demo bench bench-api bench-machines bench-iso
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,3 +58,7 @@ bench-api: build ## Compare our API server with kube-apiserver and etcd, in figu
 bench-machines: build ## Print what 300 machines cost that want a server at once (a minute)
 	@hack/setup kube
 	cargo run --release -p beskar7-bench -- --machines
+
+bench-iso: ## Compare ISOs from our boot service with nginx, in figures (five minutes)
+	@hack/setup vm nginx
+	cargo run --release -p beskar7-bench -- --iso

@@ -1,11 +1,12 @@
 //! Prints the figures that Beskar7 is measured by: requests per BMC, what a fleet and its machines
-//! cost on a real API server, and how our own API server compares with that.
+//! cost on a real API server, and how our own API server and boot service compare with others.
 //!
 //! Not a test: nothing fails here, and nothing in CI depends on how fast a machine is. `make bench` runs it.
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 
 mod api_server;
 mod fleet;
+mod iso;
 mod machines;
 mod process;
 mod requests;
@@ -38,6 +39,13 @@ struct Args {
     machines: bool,
     #[command(flatten)]
     rush: machines::Rush,
+    /// Only ISOs that our boot service streams, beside nginx; takes five minutes
+    #[arg(long)]
+    iso: bool,
+    #[command(flatten)]
+    streaming: iso::Streaming,
+    #[command(flatten)]
+    part: iso::Part,
     /// Folder with recordings of real BMCs
     #[arg(long, env = "BESKAR7_CAPTURES")]
     captures: Option<PathBuf>,
@@ -50,6 +58,12 @@ async fn main() -> Result<()> {
     let args = Args::parse();
     if args.api {
         return api_server::print(&args.binary, &args.api_server).await;
+    }
+    if iso::play(&args.part).await? {
+        return Ok(());
+    }
+    if args.iso {
+        return iso::print(&args.streaming).await;
     }
     if args.machines {
         return machines::print(&args.rush, &args.binary).await;

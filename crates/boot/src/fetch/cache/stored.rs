@@ -20,7 +20,7 @@ const RUN_AT_LEAST: u64 = 256 * 1024;
 const RUN_AT_MOST: u64 = 16 * 1024 * 1024;
 /// How much of one image is fetched at once. Readers of other places wait for their turn: fifty of them must be no fifty
 /// connections to the user's server.
-const RUNS_AT_ONCE: usize = 4;
+const RUNS_AT_ONCE: usize = 8;
 
 /// One version of an image. The file has no name: it is gone with us, whatever we die of.
 #[derive(Debug)]
