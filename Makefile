@@ -2,10 +2,10 @@ KUBECTL ?= kubectl
 BUILD_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run standalone demo bench bench-api
+.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run standalone demo bench bench-api bench-machines bench-iso
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Build or install the parts that tests run against (once, about a quarter of an hour)
 	@hack/setup all
@@ -54,3 +54,11 @@ bench: build ## Print the figures that Beskar7 is measured by (1,000 simulated h
 bench-api: build ## Compare our API server with kube-apiserver and etcd, in figures (three minutes)
 	@hack/setup kube
 	cargo run --release -p beskar7-bench -- --api
+
+bench-machines: build ## Print what 300 machines cost that want a server at once (a minute)
+	@hack/setup kube
+	cargo run --release -p beskar7-bench -- --machines
+
+bench-iso: ## Compare ISOs from our boot service with nginx, in figures (five minutes)
+	@hack/setup vm nginx
+	cargo run --release -p beskar7-bench -- --iso

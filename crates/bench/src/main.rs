@@ -1,13 +1,16 @@
-//! Prints the figures that Beskar7 is measured by: requests per BMC, what a fleet costs on a real API
-//! server, and how our own API server compares with that.
+//! Prints the figures that Beskar7 is measured by: requests per BMC, what a fleet and its machines
+//! cost on a real API server, and how our own API server and boot service compare with others.
 //!
 //! Not a test: nothing fails here, and nothing in CI depends on how fast a machine is. `make bench` runs it.
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 
 mod api_server;
 mod fleet;
+mod iso;
+mod machines;
 mod process;
 mod requests;
+mod stage;
 
 use std::path::PathBuf;
 
@@ -31,6 +34,18 @@ struct Args {
     api: bool,
     #[command(flatten)]
     api_server: api_server::Comparison,
+    /// Only machines that all want a server at once; takes a minute
+    #[arg(long)]
+    machines: bool,
+    #[command(flatten)]
+    rush: machines::Rush,
+    /// Only ISOs that our boot service streams, beside nginx; takes five minutes
+    #[arg(long)]
+    iso: bool,
+    #[command(flatten)]
+    streaming: iso::Streaming,
+    #[command(flatten)]
+    part: iso::Part,
     /// Folder with recordings of real BMCs
     #[arg(long, env = "BESKAR7_CAPTURES")]
     captures: Option<PathBuf>,
@@ -43,6 +58,15 @@ async fn main() -> Result<()> {
     let args = Args::parse();
     if args.api {
         return api_server::print(&args.binary, &args.api_server).await;
+    }
+    if iso::play(&args.part).await? {
+        return Ok(());
+    }
+    if args.iso {
+        return iso::print(&args.streaming).await;
+    }
+    if args.machines {
+        return machines::print(&args.rush, &args.binary).await;
     }
     requests::print(args.captures.as_deref()).await?;
     if args.hosts > 0 {

@@ -15,10 +15,20 @@ pub(crate) fn usage(pid: u32) -> Result<(Duration, u64)> {
 }
 
 /// A number of KiB from what the kernel says about a process.
-pub(crate) fn status(pid: u32, key: &str) -> Result<u64> {
+fn status(pid: u32, key: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(key)).context("odd /proc/PID/status")?;
     Ok(line.split_whitespace().next().context("odd /proc/PID/status")?.parse()?)
+}
+
+/// The same in MB.
+pub(crate) fn resident_mb(pid: u32, key: &str) -> Result<f64> {
+    Ok(float(status(pid, key)?) / 1024.0)
+}
+
+/// Whether a limit is kept, in a word.
+pub(crate) fn kept(is: bool) -> &'static str {
+    if is { "kept" } else { "NOT kept" }
 }
 
 /// For tables.

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::hosts::{NAMESPACE, collection};
 use super::site::Site;
 use super::wire::{JSON, send};
-use crate::process::{float, status, usage};
+use crate::process::{resident_mb, usage};
 
 /// Long enough for the operator to have tried every BMC twice.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ pub(super) async fn print(binary: &Path, folder: &Path, count: u32) -> Result<()
     let site = Site::start(binary, folder).await?;
     let pid = site.pid()?;
     sleep(SETTLED).await;
-    let settled = resident(pid, "VmRSS:")?;
+    let settled = resident_mb(pid, "VmRSS:")?;
     let client = site.door().client().await?;
     for _ in 0..3 {
         send(&client, Method::GET, &collection(NAMESPACE), JSON, String::new()).await?;
@@ -28,13 +28,9 @@ pub(super) async fn print(binary: &Path, folder: &Path, count: u32) -> Result<()
     println!(
         "  memory with {count} hosts, operator included     {settled:>6.0} MB after {} s, {:.0} MB after three lists, {:.0} MB at most (to reach: 256 MB); {:.1} s CPU",
         SETTLED.as_secs(),
-        resident(pid, "VmRSS:")?,
-        resident(pid, "VmHWM:")?,
+        resident_mb(pid, "VmRSS:")?,
+        resident_mb(pid, "VmHWM:")?,
         cpu.as_secs_f64(),
     );
     site.kill().await
-}
-
-fn resident(pid: u32, key: &str) -> Result<f64> {
-    Ok(float(status(pid, key)?) / 1024.0)
 }

@@ -7,17 +7,20 @@
 //! - **How long**: connecting, the first byte and each pause between bytes have a limit; how long a whole image takes has none.
 //! - **How much**: a reader keeps one buffer of the connection, whatever the image's size.
 //!
-//! Every byte of an image passes [`HttpSource`]. A cache on disk, shared by many readers of one image, would live there.
+//! Every byte of an image passes [`HttpSource`]. With a [`Cache`] it passes once for all who read the image.
 
 mod ask;
+mod cache;
 mod connect;
 mod error;
 mod guard;
+mod kept;
 mod source;
 mod trust;
 mod url;
 mod version;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +28,7 @@ use http_body_util::Empty;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+pub use self::cache::Cache;
 use self::connect::Connector;
 pub use self::error::FetchError;
 pub use self::guard::{Guard, Network, NetworkInvalid};
@@ -61,6 +65,7 @@ impl Default for Patience {
 pub struct Fetcher {
     client: legacy::Client<Connector, Empty<Bytes>>,
     patience: Patience,
+    cache: Option<Arc<Cache>>,
 }
 
 impl Fetcher {
@@ -73,7 +78,12 @@ impl Fetcher {
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .http1_max_buf_size(BUFFER)
             .build(connector);
-        Ok(Self { client, patience })
+        Ok(Self { client, patience, cache: None })
+    }
+
+    /// Keeps on disk what is read from now on.
+    pub fn with_cache(self, cache: Arc<Cache>) -> Self {
+        Self { cache: Some(cache), ..self }
     }
 
     /// Asks how long an image is and which version, so that it can be read.

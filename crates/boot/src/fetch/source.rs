@@ -1,16 +1,18 @@
 //! An image on a web server.
 
-use std::ops::{Deref, Range};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures::TryFutureExt as _;
 use futures::stream::{self, Stream};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::ask::{read_head, root_cause};
+use super::kept::KeptReading;
 use super::url::ImageUrl;
 use super::version::Version;
 use super::{FetchError, Fetcher};
@@ -20,14 +22,29 @@ use crate::iso::{Source, SourceError};
 const SETBACKS: u32 = 2;
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// How long a stored image is believed to be what its server has.
+const CONFIRMED_FOR: Duration = Duration::from_secs(10);
+
 /// One version of an image on a web server. Reading another version is an error.
 #[derive(Debug)]
-pub struct HttpSource {
+pub struct HttpSource(Arc<Origin>);
+
+/// Where the image comes from.
+#[derive(Debug)]
+pub(super) struct Origin {
     fetcher: Fetcher,
     url: ImageUrl,
-    /// Where redirects led the last time.
-    landed: Mutex<ImageUrl>,
     version: Version,
+    said: Mutex<Said>,
+}
+
+/// What the server said last.
+#[derive(Debug)]
+struct Said {
+    /// Where redirects led.
+    landed: ImageUrl,
+    /// When it was asked for this version.
+    asked: Instant,
 }
 
 impl HttpSource {
@@ -37,27 +54,84 @@ impl HttpSource {
         let (version, _) = read_head(&response, &landed, None, 0)?;
         // One byte, so that the connection can be used again.
         let _ = timeout(fetcher.patience.idle, Limited::new(response.into_body(), 1).collect()).await;
-        Ok(Self { fetcher, url, landed: Mutex::new(landed), version })
+        let said = Mutex::new(Said { landed, asked: Instant::now() });
+        Ok(Self(Arc::new(Origin { fetcher, url, version, said })))
     }
 
     /// Which version of the image this is.
     pub fn version(&self) -> &Version {
-        &self.version
+        &self.0.version
     }
 
-    /// The bytes of a range as they come, in one request unless the connection breaks.
+    /// The bytes of a range as they come: from disk if they are kept there, else in one request unless the connection breaks.
     pub fn stream(
         self: Arc<Self>,
         range: Range<u64>,
     ) -> impl Stream<Item = Result<Bytes, FetchError>> + Send + 'static {
-        stream::try_unfold(Reading::new(self, range), |mut reading| async move {
-            Ok(reading.next().await?.map(|bytes| (bytes, reading)))
-        })
+        let bytes = async move {
+            let reading = self.read(range).await?;
+            let bytes = stream::try_unfold(reading, |mut reading| async move {
+                Ok(reading.next().await?.map(|bytes| (bytes, reading)))
+            });
+            Ok(bytes)
+        };
+        bytes.try_flatten_stream()
+    }
+
+    async fn read(&self, range: Range<u64>) -> Result<Either, FetchError> {
+        let stored = match &self.0.fetcher.cache {
+            Some(cache) => cache.place(&self.0.url, &self.0.version).await.map(|stored| (cache, stored)),
+            None => None,
+        };
+        let Some((cache, stored)) = stored else { return Ok(Either::Direct(Reading::new(self.0.clone(), range))) };
+        self.0.confirm().await?;
+        Ok(Either::Kept(KeptReading::new(self.0.clone(), cache, stored, range)))
+    }
+}
+
+impl Source for HttpSource {
+    fn size(&self) -> u64 {
+        self.0.version.size()
+    }
+
+    async fn read_at(&self, offset: u64, len: usize) -> Result<Bytes, SourceError> {
+        let mut reading = self.read(offset..offset.saturating_add(len as u64)).await?;
+        let mut bytes = BytesMut::with_capacity(len);
+        while let Some(more) = reading.next().await? {
+            bytes.extend_from_slice(&more);
+        }
+        Ok(bytes.freeze())
+    }
+}
+
+impl Origin {
+    /// Makes sure that the server still has this version, unless that is known. Whoever reads from disk would never notice: a user who
+    /// has replaced an image wants the new one. A server that cannot say so is no reason not to serve what is here.
+    async fn confirm(&self) -> Result<(), FetchError> {
+        {
+            let mut said = self.said();
+            if said.asked.elapsed() < CONFIRMED_FOR {
+                return Ok(());
+            }
+            // One asks for all.
+            said.asked = Instant::now();
+        }
+        match self.begin(&(0..1)).await {
+            Ok(mut part) => {
+                let _ = part.next().await;
+                Ok(())
+            }
+            Err(error @ FetchError::Changed { .. }) => Err(error),
+            Err(error) => {
+                tracing::debug!(%error, "whether an ISO has changed is not known; it is served from disk");
+                Ok(())
+            }
+        }
     }
 
     /// Asks for a range from its beginning on.
     async fn begin(&self, range: &Range<u64>) -> Result<Part, FetchError> {
-        let landed = self.landed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let landed = self.said().landed.clone();
         match self.begin_at(&landed, range).await {
             // Where a redirect led is often signed for a few minutes only.
             Err(FetchError::Refused { status, .. }) if status.is_client_error() && landed != self.url => {
@@ -75,66 +149,59 @@ impl HttpSource {
         }
         let left = end.min(range.end).saturating_sub(range.start);
         let part = Part { body: response.into_body(), left, idle: self.fetcher.patience.idle, origin: landed.origin() };
-        *self.landed.lock().unwrap_or_else(PoisonError::into_inner) = landed;
+        *self.said() = Said { landed, asked: Instant::now() };
         Ok(part)
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Source for HttpSource {
-    fn size(&self) -> u64 {
-        self.version.size()
-    }
+/// A range that is being read, from wherever it comes.
+enum Either {
+    Direct(Reading),
+    Kept(KeptReading),
+}
 
-    async fn read_at(&self, offset: u64, len: usize) -> Result<Bytes, SourceError> {
-        let mut reading = Reading::new(self, offset..offset.saturating_add(len as u64));
-        let mut bytes = BytesMut::with_capacity(len);
-        while let Some(more) = reading.next().await? {
-            bytes.extend_from_slice(&more);
+impl Either {
+    async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
+        match self {
+            Self::Direct(reading) => reading.next().await,
+            Self::Kept(reading) => reading.next().await,
         }
-        Ok(bytes.freeze())
     }
 }
 
 /// A range that is being read, over as many connections as it takes.
-struct Reading<S> {
-    source: S,
+pub(super) struct Reading {
+    origin: Arc<Origin>,
     range: Range<u64>,
     at: u64,
     part: Option<Part>,
-    setbacks: u32,
+    setbacks: Setbacks,
 }
 
-impl<S: Deref<Target = HttpSource>> Reading<S> {
-    fn new(source: S, range: Range<u64>) -> Self {
+impl Reading {
+    pub(super) fn new(origin: Arc<Origin>, range: Range<u64>) -> Self {
         let at = range.start;
-        Self { source, range, at, part: None, setbacks: 0 }
+        Self { origin, range, at, part: None, setbacks: Setbacks::default() }
     }
 
     /// The next bytes; none at the end of the range.
-    async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
         while self.at < self.range.end {
             let error = match self.advance().await {
                 Ok(Some(bytes)) => {
                     self.at += bytes.len() as u64;
-                    self.setbacks = 0;
+                    self.setbacks = Setbacks::default();
                     return Ok(Some(bytes));
                 }
-                Ok(None) => FetchError::Broken { origin: self.source.url.origin(), why: "bytes are missing".into() },
+                Ok(None) => FetchError::Broken { origin: self.origin.url.origin(), why: "bytes are missing".into() },
                 Err(error) => error,
             };
-            // Whoever never answered will not answer now; whoever did is perhaps being restarted.
-            let worth_it = match error {
-                FetchError::Broken { .. } => true,
-                FetchError::Changed { .. } => false,
-                _ => error.is_transient() && self.at > self.range.start,
-            };
-            if !worth_it || self.setbacks == SETBACKS {
-                return Err(error);
-            }
-            tracing::debug!(%error, at = self.at, "reading an ISO goes on with a new request");
+            self.setbacks.bear(error, self.at > self.range.start).await?;
             self.part = None;
-            self.setbacks += 1;
-            sleep(PAUSE * self.setbacks).await;
         }
         Ok(None)
     }
@@ -142,9 +209,32 @@ impl<S: Deref<Target = HttpSource>> Reading<S> {
     async fn advance(&mut self) -> Result<Option<Bytes>, FetchError> {
         let part = match &mut self.part {
             Some(part) => part,
-            None => self.part.insert(self.source.begin(&(self.at..self.range.end)).await?),
+            None => self.part.insert(self.origin.begin(&(self.at..self.range.end)).await?),
         };
         part.next().await
+    }
+}
+
+/// How often in a row something went wrong without a byte having come.
+#[derive(Debug, Default)]
+pub(super) struct Setbacks(u32);
+
+impl Setbacks {
+    /// Waits a little if another try is worth it; `begun` says that some bytes had come before.
+    pub(super) async fn bear(&mut self, error: FetchError, begun: bool) -> Result<(), FetchError> {
+        // Whoever never answered will not answer now; whoever did is perhaps being restarted.
+        let worth_it = match error {
+            FetchError::Broken { .. } => true,
+            FetchError::Changed { .. } => false,
+            _ => error.is_transient() && begun,
+        };
+        if !worth_it || self.0 == SETBACKS {
+            return Err(error);
+        }
+        tracing::debug!(%error, "reading an ISO goes on with a new request");
+        self.0 += 1;
+        sleep(PAUSE * self.0).await;
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ mod bootstrap;
 mod fetching;
 mod hostile;
 mod hybrid;
+mod keeping;
 mod lab;
 mod layouts;
 mod memory;

@@ -3,6 +3,7 @@
 use std::process::Stdio;
 use std::sync::Arc;
 
+use boot::fetch::Cache;
 use boot::links::Links;
 use boot::serve::{Images, Limits, Service};
 use boot::ticket::{Key, Purpose};
@@ -23,6 +24,7 @@ use crate::stage::{KEY, Registry, ask, fetcher, holder};
 use crate::upstream::Upstream;
 
 const UPSTREAM: &str = "BESKAR7_TEST_UPSTREAM";
+const FOLDER: &str = "BESKAR7_TEST_FOLDER";
 const READERS: usize = 50;
 /// If an answer kept its image, this is what each would cost.
 const IMAGE: usize = 12 * 1024 * 1024;
@@ -30,6 +32,16 @@ const BOUND_KB: u64 = 20 * 1024;
 
 #[tokio::test]
 async fn fifty_readers_fit_into_twenty_megabytes() {
+    measure(None).await;
+}
+
+#[tokio::test]
+async fn fifty_readers_of_a_kept_image_fit_into_twenty_megabytes() {
+    let folder = tempfile::tempdir().unwrap();
+    measure(folder.path().to_str()).await;
+}
+
+async fn measure(folder: Option<&str>) {
     let lab = Lab::new();
     lab.put_isolinux("label live\n  linux /vmlinuz\n  append quiet\n");
     let iso = lab.put("vmlinuz", vec![7; IMAGE]).build(&[ISOLINUX]);
@@ -37,6 +49,7 @@ async fn fifty_readers_fit_into_twenty_megabytes() {
     let mut service = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "memory::a_service_for_another_process", "--ignored", "--nocapture"])
         .env(UPSTREAM, upstream.url())
+        .envs(folder.map(|folder| (FOLDER, folder)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
@@ -83,13 +96,17 @@ fn peak_kb(process: u32) -> u64 {
 
 /// Not a test: the service that the test above measures. Ends with its standard input.
 #[tokio::test]
-#[ignore = "run by fifty_readers_fit_into_twenty_megabytes"]
+#[ignore = "run by those that count readers"]
 async fn a_service_for_another_process() {
     let registry = Arc::new(Registry::default());
     registry.deploy(1, &std::env::var(UPSTREAM).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("serves at http://{}", listener.local_addr().unwrap());
-    let service = Service::new(registry, Key::from_text(KEY).unwrap(), Arc::new(Images::new(fetcher())));
+    let fetcher = match std::env::var_os(FOLDER) {
+        Some(folder) => fetcher().with_cache(Arc::new(Cache::open(folder.as_ref(), Cache::DEFAULT_LIMIT).unwrap())),
+        None => fetcher(),
+    };
+    let service = Service::new(registry, Key::from_text(KEY).unwrap(), Arc::new(Images::new(fetcher)));
     let stop = CancellationToken::new();
     let ended = tokio::task::spawn_blocking(|| std::io::read_to_string(std::io::stdin()));
     tokio::select! {

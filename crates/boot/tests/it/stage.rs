@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use boot::fetch::{Fetcher, Guard, Patience};
+use boot::fetch::{Cache, Fetcher, Guard, Patience};
 use boot::links::Links;
 use boot::serve::{
     Bootstrap, Delivery, Directory, Gate, Images, IsoOrder, Limits, Problem, Service, Unavailable, config_gate,
@@ -66,6 +66,15 @@ pub(crate) struct Stage {
 impl Stage {
     /// Serves this image, and bootstrap data, to hosts 1 and 2.
     pub(crate) async fn new(content: Bytes) -> Self {
+        Self::with(content, fetcher()).await
+    }
+
+    /// The same, and keeps images on disk.
+    pub(crate) async fn keeping(content: Bytes, cache: Cache) -> Self {
+        Self::with(content, fetcher().with_cache(Arc::new(cache))).await
+    }
+
+    async fn with(content: Bytes, fetcher: Fetcher) -> Self {
         let upstream = Upstream::start(content).await;
         let registry = Arc::new(Registry::default());
         for number in [1, 2] {
@@ -74,7 +83,7 @@ impl Stage {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let links = Links::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let key = Key::from_text(KEY).unwrap();
-        let service = Service::new(registry.clone(), key.clone(), Arc::new(Images::new(fetcher())));
+        let service = Service::new(registry.clone(), key.clone(), Arc::new(Images::new(fetcher)));
         let stop = CancellationToken::new();
         let mut serving = JoinSet::new();
         serving.spawn(Arc::new(service).serve(listener, None, Limits::default(), stop.clone()));

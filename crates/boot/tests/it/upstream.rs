@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -71,6 +71,7 @@ struct Server {
     manners: Mutex<Manners>,
     opened: AtomicUsize,
     asked: AtomicUsize,
+    sent: AtomicU64,
 }
 
 impl Upstream {
@@ -82,6 +83,7 @@ impl Upstream {
             manners: Mutex::default(),
             opened: AtomicUsize::new(0),
             asked: AtomicUsize::new(0),
+            sent: AtomicU64::new(0),
         });
         let (accepting, mut task) = (server.clone(), JoinSet::new());
         task.spawn(async move {
@@ -117,6 +119,11 @@ impl Upstream {
 
     pub(crate) fn asked(&self) -> usize {
         self.server.asked.load(Ordering::SeqCst)
+    }
+
+    /// How many bytes of images it was asked for.
+    pub(crate) fn sent(&self) -> u64 {
+        self.server.sent.load(Ordering::SeqCst)
     }
 }
 
@@ -163,6 +170,7 @@ impl Server {
             }
         };
         let end = range.end.min(manners.cut_at).min(range.start.saturating_add(manners.breaks_after)).max(range.start);
+        self.sent.fetch_add(end - range.start, Ordering::SeqCst);
         let bytes = content.slice(usize::try_from(range.start).unwrap()..usize::try_from(end).unwrap());
         let chunks: Vec<Bytes> =
             (0..bytes.len()).step_by(16384).map(|at| bytes.slice(at..(at + 16384).min(bytes.len()))).collect();
