@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use boot::fetch::{Fetcher, Guard, Network, Patience};
+use boot::fetch::{Cache, Fetcher, Guard, Network, Patience};
 use boot::links::Links;
 use boot::serve;
 use controllers::depot::BootConfig;
@@ -32,6 +32,12 @@ pub(crate) struct BootArgs {
     /// More certificate authorities to trust when an image is fetched (PEM)
     #[arg(long, value_name = "FILE", env = "BESKAR7_BOOT_CA_BUNDLE")]
     boot_ca_bundle: Option<PathBuf>,
+    /// Folder in which images are kept while they are served, so that each is fetched once; without it, for every server
+    #[arg(long, value_name = "DIR", env = "BESKAR7_BOOT_CACHE")]
+    boot_cache: Option<PathBuf>,
+    /// How many GiB are kept there at most
+    #[arg(long, value_name = "GIB", default_value = "4", env = "BESKAR7_BOOT_CACHE_SIZE")]
+    boot_cache_size: u32,
     /// Networks that images may be fetched from although they are this machine, its link or a cloud's metadata service
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', env = "BESKAR7_BOOT_ALLOW_NETWORKS")]
     boot_allow_networks: Vec<Network>,
@@ -57,6 +63,15 @@ impl BootArgs {
         let roots = roots.map(String::from_utf8).transpose().context("--boot-ca-bundle is not a PEM file")?;
         let guard = Guard::allowing(self.boot_allow_networks.iter().copied());
         let fetcher = Fetcher::new(guard, roots.as_deref(), Patience::default()).context("--boot-ca-bundle")?;
+        let fetcher = match self.boot_cache.as_deref().filter(|folder| !folder.as_os_str().is_empty()) {
+            Some(folder) => {
+                let cache = Cache::open(folder, u64::from(self.boot_cache_size) << 30);
+                let cache =
+                    cache.with_context(|| format!("--boot-cache: cannot keep images in {}", folder.display()))?;
+                fetcher.with_cache(Arc::new(cache))
+            }
+            None => fetcher,
+        };
         let listener = TcpListener::bind(address).with_context(|| {
             format!("the boot service cannot listen on {address}: choose another address with --boot-bind-address")
         })?;

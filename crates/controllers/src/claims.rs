@@ -444,15 +444,16 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         Ok(())
     }
 
-    /// clusterctl waits with a move while this annotation is there: a server that boots reads its image and its bootstrap data from
-    /// us. Also while the cluster is paused, or the move would never begin.
+    /// clusterctl waits with a move while this annotation is there: a server that boots may read its image and its bootstrap data
+    /// from us. Also while the cluster is paused, or the move would never begin.
     async fn block_move(
         &self,
         claim: &D::Claim,
         key: &HostKey,
         decision: &Decision,
     ) -> Result<Option<D::Claim>, Error> {
-        let is_booting = decision.holdings.first().is_some_and(|held| held.holding.host.is_booting());
+        let is_served = D::image(claim).is_some();
+        let is_booting = is_served && decision.holdings.first().is_some_and(|held| held.holding.host.is_booting());
         let is_blocked = claim.annotations().contains_key(BLOCK_MOVE_ANNOTATION);
         if self.cluster_api.is_none() || is_booting == is_blocked {
             return Ok(None);

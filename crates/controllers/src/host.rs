@@ -10,8 +10,9 @@ use api::boot::BootSession;
 use bmc::Endpoint;
 use engine::failure::{Failure, Kind};
 use engine::host::{
-    Anchor, Ask, BmcSight, Farewell, Goal, Held, Inquiry, Phase, Remembered, Road, Sight, Step, Whereabouts, step,
+    Act, Anchor, Ask, BmcSight, Farewell, Goal, Held, Inquiry, Phase, Remembered, Road, Sight, Step, Whereabouts, step,
 };
+use engine::server::Scope;
 use jiff::SignedDuration;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
@@ -285,6 +286,10 @@ impl<D: HostDialect> HostLoop<D> {
             self.publish_events(case.host, &step);
             return Ok(None);
         }
+        if step.undecided {
+            self.submit(key, step.record.acted, Vec::new(), step.look);
+            return Ok(self.next_time(step.again));
+        }
         let anchored = self.store_anchor(case, &step).await?;
         let host = anchored.as_ref().unwrap_or(case.host);
         let sight = self.hands.sight(key);
@@ -307,10 +312,14 @@ impl<D: HostDialect> HostLoop<D> {
             Phase::Provisioning => self.brake.resume(&key.to_string()),
             _ => self.brake.done(&key.to_string()),
         }
-        if let Some(look) = step.look {
-            self.hands.submit(key, Job { number: step.record.acted, acts: step.acts, look });
-        }
+        self.submit(key, step.record.acted, step.acts, step.look);
         Ok(self.next_time(step.again))
+    }
+
+    fn submit(&self, key: &HostKey, number: u64, acts: Vec<Act>, look: Option<Scope>) {
+        if let Some(look) = look {
+            self.hands.submit(key, Job { number, acts, look });
+        }
     }
 
     fn session(&self, key: &HostKey, deployment: Option<&str>) -> Option<Session> {

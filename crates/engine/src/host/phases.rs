@@ -107,6 +107,9 @@ impl Scene<'_> {
             if !self.is_claimed_by_the_living(&claim) {
                 return;
             }
+            if self.looks_before_accepting() {
+                return;
+            }
             let message = format!("Claimed by {}.", claim.consumer);
             self.record.anchor.claim = Some(claim);
             self.advance(Phase::Preparing, &message);
@@ -115,6 +118,19 @@ impl Scene<'_> {
         if !self.inspect_again() && self.keep_power() && !self.held_back() {
             self.rest();
         }
+    }
+
+    /// A claim is accepted together with the first act for it, which saves each of a thousand machines a record of the time in
+    /// between. Whoever cannot be looked at is told about, and accepted first.
+    fn looks_before_accepting(&mut self) -> bool {
+        let is_ready = self.goal.order.as_ref().is_some_and(|order| order.recipe.is_ok());
+        if !is_ready || self.record.fault.is_some() || self.seen(Scope::Boot).is_some() {
+            return false;
+        }
+        self.look = Some(Scope::Boot);
+        self.again = Some(pace::later(self.now(), pace::LOOK_LIMIT));
+        self.undecided = true;
+        true
     }
 
     /// Whether a claim may be accepted; if not, waits. A leader that was deposed may have written it so late that its claimer

@@ -78,6 +78,8 @@ pub struct Step {
     /// Whether the claim on the object is to be taken off: its claimer does not exist, and nothing was done for it. Then
     /// nothing else is to be done.
     pub unclaim: bool,
+    /// Whether nothing was decided yet, for want of a look: there is nothing to store.
+    pub undecided: bool,
     /// Whether the host can be forgotten.
     pub finished: bool,
     /// Things the owner should know that are neither fault nor wait.
@@ -150,6 +152,7 @@ pub(super) struct Scene<'a> {
     pub(super) ask: Option<Ask>,
     pub(super) inquire: Option<Inquiry>,
     pub(super) unclaim: bool,
+    pub(super) undecided: bool,
     pub(super) finished: bool,
     notes: Vec<Note>,
     events: Vec<Event>,
@@ -211,6 +214,7 @@ impl<'a> Scene<'a> {
             ask: None,
             inquire: None,
             unclaim: false,
+            undecided: false,
             finished: false,
             notes: Vec::new(),
             events,
@@ -262,6 +266,7 @@ impl<'a> Scene<'a> {
             ask: self.ask,
             inquire: self.inquire,
             unclaim: self.unclaim,
+            undecided: self.undecided,
             finished: self.finished,
             notes: self.notes,
             events: self.events,

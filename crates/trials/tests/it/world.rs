@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use testkit::{Account, Cluster, wait_for};
+use testkit::{Account, AuditWrite, Cluster, wait_for};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -314,7 +314,11 @@ impl World {
 
     /// Writes to the API server by this world's operator, without events and leases.
     pub(crate) async fn writes(&self) -> usize {
-        self.cluster.writes(self.account.user(), &["events", "leases"]).await.len()
+        self.all_writes().await.len()
+    }
+
+    pub(crate) async fn all_writes(&self) -> Vec<AuditWrite> {
+        self.cluster.writes(self.account.user(), &["events", "leases"]).await
     }
 
     /// Reasons of the events about a host.
