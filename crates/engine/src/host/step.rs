@@ -258,6 +258,8 @@ impl<'a> Scene<'a> {
         if self.record.anchor != self.anchor_before && self.unreadable.is_none() {
             self.record.anchor.seq = self.anchor_before.seq.saturating_add(1);
         }
+        // What has happened on the way to here must be stored, or it would happen again.
+        let undecided = self.undecided && self.events.is_empty() && self.record.anchor == self.anchor_before;
         Step {
             record: self.record,
             acts: self.acts,
@@ -266,7 +268,7 @@ impl<'a> Scene<'a> {
             ask: self.ask,
             inquire: self.inquire,
             unclaim: self.unclaim,
-            undecided: self.undecided,
+            undecided,
             finished: self.finished,
             notes: self.notes,
             events: self.events,

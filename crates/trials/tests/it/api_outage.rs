@@ -16,6 +16,8 @@ const ISO: &str = "http://images.test/os.iso";
 /// The whole cluster, not one namespace: the way most people run it.
 const EVERYWHERE: &str = concat!(
     include_str!("../../../../config/rbac/leader_election_role.yaml"),
+    "\n---\n",
+    include_str!("../../../../config/rbac/role.yaml"),
     "
 ---
 apiVersion: rbac.authorization.k8s.io/v1

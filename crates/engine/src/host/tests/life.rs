@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Act, Ask, Goal, Milestone, Phase, step},
+    host::{Act, Ask, Goal, Milestone, Phase, Road, step},
     server::{BootMode, Scope},
 };
 
@@ -227,4 +227,13 @@ fn a_withdrawn_order_takes_its_faults_along() {
     world.goal.order = None;
     world.run(60);
     assert_eq!((world.phase(), world.fault()), (Phase::Preparing, None));
+}
+
+#[test]
+fn a_host_that_was_claimed_before_anybody_looked_at_it_is_met_first() {
+    let mut world = World::new(Goal { road: Road::Park, ..Goal::default() }, Server::off());
+    world.run(60);
+    world.goal = ordered("a", IMAGE);
+    world.run_to(Phase::Provisioned);
+    assert!(world.record().inspected);
 }

@@ -297,6 +297,9 @@ impl World {
             self.goal = Goal { claim: None, order: None, author: Author::Hand, ..self.goal.clone() };
             return soon;
         }
+        if next.undecided {
+            return self.carry_out(&next, mishap, soon);
+        }
         let text = next.record.anchor.to_json();
         if readable && self.annotation.as_ref() != Some(&text) {
             if mishap == Mishap::AnchorConflict {
