@@ -22,6 +22,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::dialect::HostDialect;
@@ -114,6 +115,10 @@ impl Depot {
         let listener = config.listener.try_clone().map_err(BootError::Listen)?;
         listener.set_nonblocking(true).map_err(BootError::Listen)?;
         let listener = tokio::net::TcpListener::from_std(listener).map_err(BootError::Listen)?;
+        match listener.local_addr() {
+            Ok(address) => info!(%address, tls = config.tls.is_some(), "the boot service listens"),
+            Err(error) => warn!(%error, "the boot service listens somewhere"),
+        }
         let deliveries = Arc::new(Deliveries::new(self.clone(), client, clock));
         let service = Arc::new(Service::new(deliveries.clone(), self.key.clone(), self.images.clone()));
         let tls = config.tls.clone();

@@ -46,11 +46,6 @@ impl Refusal {
         let nearest = barred.into_iter().take(NAMED).map(|(name, bars)| (name.to_owned(), bars)).collect();
         Self { namespace: namespace.to_owned(), hosts, tally, nearest }
     }
-
-    /// Whether a host that fits exists and is only somebody else's, or busy: waiting may help.
-    pub fn may_pass(&self) -> bool {
-        self.tally.keys().any(|hurdle| matches!(hurdle, Hurdle::Held | Hurdle::Unavailable | Hurdle::Unknown))
-    }
 }
 
 impl Bar {

@@ -176,23 +176,6 @@ fn a_refusal_counts_the_hardest_bars_and_names_the_nearest() {
     assert_eq!(refused(request, &[]), "There are no PhysicalHosts in namespace lab.");
 }
 
-#[test]
-fn waiting_helps_only_if_a_host_would_fit() {
-    let may_pass = |hosts: &[Candidate]| {
-        let request = Request { requirements: Requirements { cores: 16, ..Default::default() }, ..request("m") };
-        match place(&[request], hosts).pop() {
-            Some(Outcome::Refused(refusal)) => refusal.may_pass(),
-            other => panic!("{other:?}"),
-        }
-    };
-    let held = Availability::Held { holder: "other".to_owned(), group: None };
-    let small = Some(Capacity { cores: 8, ..Default::default() });
-    assert!(may_pass(&[Candidate { availability: held.clone(), ..host("a") }]));
-    assert!(!may_pass(&[Candidate { availability: held, capacity: small.clone(), ..host("a") }]));
-    assert!(!may_pass(&[Candidate { capacity: small, ..host("a") }]));
-    assert!(!may_pass(&[]));
-}
-
 fn any_host() -> impl Strategy<Value = Candidate> {
     let availability = prop_oneof![
         3 => Just(Availability::Free),
