@@ -1,6 +1,8 @@
 //! One host's life: what is wanted, what was done, what was seen, and what follows.
 
 mod anchor;
+mod boot;
+mod claims;
 mod fault;
 mod goal;
 mod observe;
@@ -15,8 +17,8 @@ mod step;
 mod tests;
 
 pub use anchor::{Anchor, AuthHold, Milestone};
+pub use boot::ASSUMED_BOOTED;
 pub use goal::{Author, Claim, Consumer, Farewell, Goal, Order, Recipe, Road};
-pub use phases::ASSUMED_BOOTED;
 pub use record::{Deed, Disarming, Doing, Fault, Moment, Origin, Phase, Record, Wait};
 pub use sight::{Ask, BmcSight, Held, Inquiry, Outcome, Sight, Whereabouts};
 pub use step::{Act, Event, Note, NoteKind, Remembered, Step, step};
