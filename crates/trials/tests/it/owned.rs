@@ -190,3 +190,24 @@ async fn a_machine_whose_owners_are_gone_keeps_its_server_until_it_is_deleted() 
     world.wait_for_state(HOST, "Available").await;
     assert_eq!(bmc.first().power(), PowerState::Off);
 }
+
+#[tokio::test]
+async fn a_move_waits_while_a_server_boots_what_we_serve_and_begins_when_it_has() {
+    let cluster = Cluster::new("block-move").await;
+    let (world, depot) = (&cluster.world, Depot::start());
+    let image = depot.put("os.iso", build_menu_iso(MENU));
+    cluster.bmc.set_timing(sim::Timing { power_on: Duration::from_secs(4), ..sim::Timing::INSTANT });
+    world.create_bootstrap_data("data", "join").await;
+    cluster.bootstrap(&json!({ "dataSecretName": "data" })).await;
+    cluster.create_machine(remote(&image, &json!({}))).await;
+    let is_blocked =
+        |machine: &Beskar7Machine| machine.annotations().contains_key("clusterctl.cluster.x-k8s.io/block-move");
+    world.wait_for_machine("node", "the move to be blocked", is_blocked).await;
+
+    // As clusterctl does before it waits.
+    cluster.pause(true).await;
+    let config = config_url(&image_url(&cluster.bmc).await).await;
+    assert_eq!(get(SERVER, &config).await.body().as_ref(), b"join");
+    world.wait_for_machine("node", "the move to begin", |machine| !is_blocked(machine)).await;
+    assert_eq!(state_of(&world.host(HOST).await), "Provisioned");
+}
