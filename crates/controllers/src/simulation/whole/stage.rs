@@ -180,12 +180,14 @@ impl Stage {
     }
 
     async fn play(&mut self) -> Result<(), String> {
+        for at in 0..self.random.usize(..=self.names.len()) {
+            self.create_machine(&format!("node-{at}")).await?;
+        }
         let beginning = Duration::from_secs(self.random.u64(0..120));
         self.run_for(beginning).await?;
         for _ in 0..self.random.u32(5..20) {
             let turn = self.draw();
-            let name = self.names[self.random.usize(..self.names.len())].clone();
-            let machine = self.machine_names[self.random.usize(..self.machine_names.len())].clone();
+            let (name, machine) = self.draw_subjects(turn);
             self.tell(|| format!("{turn:?} {name} {machine}"));
             self.turn(turn, &name, &machine).await?;
             let seconds = if self.random.bool() { self.random.u64(0..20) } else { self.random.u64(0..400) };

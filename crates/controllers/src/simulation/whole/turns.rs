@@ -85,6 +85,19 @@ impl Stage {
         Turn::Wait
     }
 
+    /// The host and the machine that something may happen to. Who deletes a machine knows that there is one.
+    pub(super) fn draw_subjects(&mut self, turn: Turn) -> (String, String) {
+        let host = self.names[self.random.usize(..self.names.len())].clone();
+        let living: Vec<_> = match turn {
+            Turn::DeleteMachine | Turn::ForceRelease | Turn::RecreateMachine | Turn::MachineLosesStatus => {
+                self.machines.keys().cloned().collect()
+            }
+            _ => Vec::new(),
+        };
+        let machines = if living.is_empty() { &self.machine_names } else { &living };
+        (host, machines[self.random.usize(..machines.len())].clone())
+    }
+
     /// Lets something happen to a host or to a machine.
     pub(super) async fn turn(&mut self, turn: Turn, name: &str, machine: &str) -> Result<(), String> {
         match turn {
