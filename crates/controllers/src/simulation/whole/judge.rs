@@ -186,7 +186,10 @@ impl Stage {
                 .map(|(free, _)| format!("{name} has no host although {free} is free and fits: {}", object["status"]));
         };
         if borne.len() > 1 {
-            return Some(format!("{name} bears its claim on {:?}", borne.iter().map(|(name, _)| name).collect::<Vec<_>>()));
+            return Some(format!(
+                "{name} bears its claim on {:?}",
+                borne.iter().map(|(name, _)| name).collect::<Vec<_>>()
+            ));
         }
         if !self.fits(machine, host_name) {
             return Some(format!("{name} has {host_name}, which does not fit"));

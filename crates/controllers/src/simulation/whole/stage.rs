@@ -92,7 +92,7 @@ pub(super) struct Stage {
 impl Stage {
     async fn new(seed: u64, told: bool) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let names: Vec<String> = (0..random.u32(2..7)).map(|at| format!("server-{at}")).collect();
+        let names: Vec<String> = (0..random.u32(2..5)).map(|at| format!("server-{at}")).collect();
         let clock = TokioClock::starting_at("2026-11-16T08:00:00Z".parse().unwrap());
         let server = Server::start(ServerConfig {
             store: Store::memory(),
@@ -185,7 +185,7 @@ impl Stage {
         }
         let beginning = Duration::from_secs(self.random.u64(0..120));
         self.run_for(beginning).await?;
-        for _ in 0..self.random.u32(5..20) {
+        for _ in 0..self.random.u32(5..17) {
             let turn = self.draw();
             let (name, machine) = self.draw_subjects(turn);
             self.tell(|| format!("{turn:?} {name} {machine}"));
@@ -199,7 +199,7 @@ impl Stage {
             if Instant::now() > deadline {
                 return Err(format!("not well after {} h of calm: {why}", PATIENCE.as_secs() / 3600));
             }
-            self.run_for(Duration::from_secs(15)).await?;
+            self.run_for(Duration::from_secs(30)).await?;
         }
         self.rest().await
     }

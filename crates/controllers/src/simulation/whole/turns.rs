@@ -27,6 +27,7 @@ pub(super) enum Turn {
     DeleteMachine,
     ForceRelease,
     RecreateMachine,
+    Rush,
     MachineLosesStatus,
     Crash,
     StopInOrder,
@@ -43,7 +44,7 @@ pub(super) enum Turn {
 }
 
 /// By how often they happen: about as many claims by hand as by machines.
-const TURNS: [(Turn, u32); 26] = [
+const TURNS: [(Turn, u32); 27] = [
     (Turn::Claim, 9),
     (Turn::Release, 5),
     (Turn::ClaimVanishes, 1),
@@ -57,12 +58,13 @@ const TURNS: [(Turn, u32); 26] = [
     (Turn::DeleteMachine, 6),
     (Turn::ForceRelease, 2),
     (Turn::RecreateMachine, 3),
+    (Turn::Rush, 2),
     (Turn::MachineLosesStatus, 1),
     (Turn::Crash, 9),
     (Turn::StopInOrder, 3),
-    (Turn::ApiFails, 6),
+    (Turn::ApiFails, 7),
     (Turn::ApiCutsWatches, 2),
-    (Turn::ApiIsLate, 4),
+    (Turn::ApiIsLate, 3),
     (Turn::ApiRivals, 4),
     (Turn::BmcFault, 7),
     (Turn::BmcForgets, 1),
@@ -125,6 +127,15 @@ impl Stage {
             Turn::DeleteMachine => self.delete_machine(machine).await,
             Turn::ForceRelease => self.force_release(machine).await,
             Turn::RecreateMachine => return self.recreate_machine(machine).await,
+            Turn::Rush => {
+                // While the claim of a machine is under way, people claim by hand whatever looks free.
+                self.hold_up_a_write();
+                self.create_machine(machine).await?;
+                self.run_for(Duration::from_secs(1)).await?;
+                for name in self.names.clone() {
+                    self.claim(&name).await?;
+                }
+            }
             Turn::MachineLosesStatus => {
                 let lost = Patch::Merge(json!({"status": null}));
                 self.machine_api().patch_status(machine, &PatchParams::default(), &lost).await.ok();
@@ -139,21 +150,18 @@ impl Stage {
                 self.operators[at].shutdown.cancel();
             }
             Turn::ApiFails => {
-                let outage = [Outage::Refused, Outage::Unavailable, Outage::AnswerLost][self.random.usize(..3)];
+                let outages = [Outage::Refused, Outage::Unavailable, Outage::AnswerLost, Outage::Blind];
+                let outage = outages[self.random.usize(..4)];
                 let most = if self.random.bool() { 6 } else { 90 };
                 let seconds = self.random.u64(1..most);
                 self.tell(|| format!("  {outage:?} for {seconds} s"));
                 self.wire.fail_until(Instant::now() + Duration::from_secs(seconds), outage);
-                if self.random.bool() {
+                if outage == Outage::Blind || self.random.bool() {
                     self.wire.cut_watches();
                 }
             }
             Turn::ApiCutsWatches => self.wire.cut_watches(),
-            Turn::ApiIsLate => {
-                let seconds = self.random.u64(1..90);
-                self.tell(|| format!("  the next write takes {seconds} s"));
-                self.wire.hold_up(Duration::from_secs(seconds));
-            }
+            Turn::ApiIsLate => self.hold_up_a_write(),
             Turn::ApiRivals => self.wire.interfere(self.random.u32(1..4)),
             Turn::BmcFault => {
                 let effect = effect(&mut self.random);
@@ -183,6 +191,12 @@ impl Stage {
             Turn::Wait => {}
         }
         Ok(())
+    }
+
+    fn hold_up_a_write(&mut self) {
+        let seconds = self.random.u64(1..90);
+        self.tell(|| format!("  the next write to a host takes {seconds} s"));
+        self.wire.hold_up(Duration::from_secs(seconds));
     }
 
     /// From now on nobody makes trouble, and what only people can repair is repaired.

@@ -34,7 +34,7 @@ struct State {
     outage: Option<(Instant, Outage)>,
     /// How many of the next writes to hosts and machines find that somebody was faster.
     rivals: u32,
-    /// How long the next write is under way.
+    /// How long the next write to a host, but for its status, is under way.
     late: Option<Duration>,
     /// Writes that operators tried, without Events and Leases.
     writes: u64,
@@ -44,7 +44,7 @@ struct State {
 }
 
 /// How an outage shows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outage {
     /// Nobody answers.
     Refused,
@@ -52,6 +52,8 @@ pub(super) enum Outage {
     Unavailable,
     /// What is asked for happens; the answer is lost.
     AnswerLost,
+    /// Nobody is told what changes; whoever asks is answered.
+    Blind,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +79,7 @@ impl Wire {
         self.state().rivals = count;
     }
 
-    /// The next write arrives only after so long, whatever becomes of its sender.
+    /// The next claim, release or anchor that is written arrives only after so long, whatever becomes of its sender.
     pub(super) fn hold_up(&self, span: Duration) {
         self.state().late = Some(span);
     }
@@ -113,14 +115,17 @@ impl Wire {
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
                 return Ok(response);
             }
-            Some(Outage::AnswerLost) | None => {}
+            Some(Outage::Blind) if is_watch(&request) => return Err(ConnectionLost),
+            Some(Outage::AnswerLost | Outage::Blind) | None => {}
         }
         let mut late = None;
         if request.method() != Method::GET && !["/events", "/leases"].iter().any(|apart| path.contains(apart)) {
             let rival = {
                 let mut state = self.state();
                 state.writes += 1;
-                late = state.late.take();
+                if path.contains("/physicalhosts/") && !path.ends_with("/status") {
+                    late = state.late.take();
+                }
                 state.last_write = format!("{} {path}", request.method());
                 let contested = ["/physicalhosts/", "/beskar7machines/"].iter().any(|kind| path.contains(kind));
                 let rival = contested && state.rivals > 0;
@@ -136,7 +141,7 @@ impl Wire {
             Some(span) => self.ask_late(request, span).await,
             None => self.ask(request).await,
         };
-        if outage.is_some() {
+        if outage == Some(Outage::AnswerLost) {
             return Err(ConnectionLost);
         }
         let ended = async move { cut.cancelled().await };
@@ -164,6 +169,10 @@ impl Wire {
         let Ok(answer) = tower_service::Service::call(&mut self.router.clone(), request).await;
         answer
     }
+}
+
+fn is_watch(request: &Request<Body>) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
 }
 
 struct Line {
