@@ -16,13 +16,15 @@ use super::fate::Life;
 use crate::dialect::ANCHOR_ANNOTATION;
 use crate::hands::Dial;
 
-/// Shows a host as the API server has it.
-pub(super) type Show = Arc<dyn Fn(&str) -> Option<Arc<Value>> + Send + Sync>;
+/// Tells who would be hurt if somebody took the power or the disk of a host's server away.
+pub(super) type Tenant = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// All BMCs by the name of their host, and what was done to them.
 #[derive(Clone, Default)]
 pub(super) struct Servers {
     bmcs: Arc<BTreeMap<String, Bmc>>,
+    /// What each has of memory.
+    memory_gib: Arc<BTreeMap<String, u32>>,
     notes: Arc<Mutex<Notes>>,
 }
 
@@ -37,6 +39,7 @@ pub(super) struct Notes {
 impl Servers {
     pub(super) fn new(names: &[String], random: &mut fastrand::Rng) -> Self {
         let all = Personality::all();
+        let mut memory_gib = BTreeMap::new();
         let bmcs = names.iter().map(|name| {
             let personality = all[random.usize(..all.len())].clone();
             let seconds = |random: &mut fastrand::Rng, most| Duration::from_secs(random.u64(0..=most));
@@ -52,11 +55,17 @@ impl Servers {
             hardware.dimms = 1;
             hardware.disks.truncate(1);
             hardware.macs.truncate(1);
+            memory_gib.insert(name.clone(), hardware.memory_gib());
             let hardware = vec![hardware];
             let spec = BmcSpec { name: name.clone(), seed, hardware, timing, ..BmcSpec::new(personality) };
             (name.clone(), Bmc::new(spec))
         });
-        Self { bmcs: Arc::new(bmcs.collect()), notes: Arc::default() }
+        let bmcs = Arc::new(bmcs.collect());
+        Self { bmcs, memory_gib: Arc::new(memory_gib), notes: Arc::default() }
+    }
+
+    pub(super) fn memory_gib(&self, name: &str) -> u32 {
+        self.memory_gib[name]
     }
 
     pub(super) fn bmc(&self, name: &str) -> &Bmc {
@@ -72,15 +81,15 @@ impl Servers {
     }
 
     /// The lines of one process.
-    pub(super) fn dial(&self, show: &Show, life: &Life) -> Dial {
-        let (servers, show, life) = (self.clone(), show.clone(), life.clone());
+    pub(super) fn dial(&self, tenant: &Tenant, life: &Life) -> Dial {
+        let (servers, tenant, life) = (self.clone(), tenant.clone(), life.clone());
         Arc::new(move |address, _| {
             let name = address.host().to_owned();
             let line = Line {
                 bmc: servers.bmcs[&name].clone(),
                 name,
                 servers: servers.clone(),
-                show: show.clone(),
+                tenant: tenant.clone(),
                 life: life.clone(),
             };
             Ok(Arc::new(line) as Arc<dyn Transport>)
@@ -92,7 +101,7 @@ struct Line {
     name: String,
     bmc: Bmc,
     servers: Servers,
-    show: Show,
+    tenant: Tenant,
     life: Life,
 }
 
@@ -133,14 +142,14 @@ impl Line {
             || matches!(kind, Kind::System | Kind::SystemSettings | Kind::Bios | Kind::BiosSettings);
         let mut notes = self.servers.notes();
         notes.trace.push(format!("  {}: {what}", self.name));
-        if !harmless && (self.show)(&self.name).is_some_and(|host| runs_for_its_owner(&host)) {
-            notes.crimes.push(format!("{what} at {}, which runs for its owner", self.name));
+        if !harmless && let Some(tenant) = (self.tenant)(&self.name) {
+            notes.crimes.push(format!("{what} at {}, which runs for {tenant}", self.name));
         }
     }
 }
 
 /// Whether the host's system runs, its claim stands, and nobody asked to stop it.
-fn runs_for_its_owner(host: &Value) -> bool {
+pub(super) fn runs_for_its_owner(host: &Value) -> bool {
     let anchor = host["metadata"]["annotations"][ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
     let Some(Anchor { claim: Some(claim), milestone: Milestone::Provisioned, .. }) = anchor else { return false };
     let claimed = host["spec"]["consumerRef"]["name"] == claim.consumer.name.as_str();

@@ -1,8 +1,13 @@
 //! The whole process under paused time: operators with kube's controllers, leader election and watches, the API server that
-//! `beskar7 standalone` embeds, and simulated BMCs. What befalls them follows from a seed; how kube's controllers order what is
-//! due at once does not, because their hash maps are random. So a seed that failed once may need several tries to fail again.
+//! `beskar7 standalone` embeds, and simulated BMCs. People claim hosts by hand, and by machines that the operators place.
+//! What befalls them follows from a seed; how kube's controllers order what is due at once does not, because their hash maps
+//! are random. So a seed that failed once may need several tries to fail again.
 
-mod play;
+mod judge;
+mod owners;
+mod stage;
+mod turns;
+mod users;
 mod wire;
 
 /// As many as fit into about a minute of a build machine.
@@ -10,5 +15,5 @@ const SEEDS: u64 = 100;
 
 #[test]
 fn whole_histories_hurt_nobody_and_converge() {
-    super::play_all("whole_histories", SEEDS, play::play);
+    super::play_all("whole_histories", SEEDS, stage::play);
 }

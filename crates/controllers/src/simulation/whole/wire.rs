@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body as Answered;
@@ -13,6 +14,7 @@ use kube::client::Body;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::simulation::fate::Life;
 
@@ -23,13 +25,17 @@ const PATCH: &str = "application/merge-patch+json";
 pub(super) struct Wire {
     router: Router,
     state: Arc<Mutex<State>>,
+    /// Writes that have not arrived yet. They outlive whoever sent them.
+    under_way: TaskTracker,
 }
 
 #[derive(Default)]
 struct State {
     outage: Option<(Instant, Outage)>,
-    /// How many of the next writes to hosts find that somebody was faster.
+    /// How many of the next writes to hosts and machines find that somebody was faster.
     rivals: u32,
+    /// How long the next write to a host, but for its status, is under way.
+    late: Option<Duration>,
     /// Writes that operators tried, without Events and Leases.
     writes: u64,
     last_write: String,
@@ -38,7 +44,7 @@ struct State {
 }
 
 /// How an outage shows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outage {
     /// Nobody answers.
     Refused,
@@ -46,6 +52,8 @@ pub(super) enum Outage {
     Unavailable,
     /// What is asked for happens; the answer is lost.
     AnswerLost,
+    /// Nobody is told what changes; whoever asks is answered.
+    Blind,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +62,7 @@ pub(super) struct ConnectionLost;
 
 impl Wire {
     pub(super) fn new(router: Router) -> Self {
-        Self { router, state: Arc::default() }
+        Self { router, state: Arc::default(), under_way: TaskTracker::new() }
     }
 
     /// The way of one process.
@@ -66,9 +74,14 @@ impl Wire {
         self.state().outage = Some((until, outage));
     }
 
-    /// Before each of the next so many writes to hosts, somebody else changes the object.
+    /// Before each of the next so many writes to hosts and machines, somebody else changes the object.
     pub(super) fn interfere(&self, count: u32) {
         self.state().rivals = count;
+    }
+
+    /// The next claim, release or anchor that is written arrives only after so long, whatever becomes of its sender.
+    pub(super) fn hold_up(&self, span: Duration) {
+        self.state().late = Some(span);
     }
 
     pub(super) fn cut_watches(&self) {
@@ -77,7 +90,7 @@ impl Wire {
 
     pub(super) fn calm_down(&self) {
         let mut state = self.state();
-        (state.outage, state.rivals) = (None, 0);
+        (state.outage, state.rivals, state.late) = (None, 0, None);
     }
 
     pub(super) fn writes(&self) -> u64 {
@@ -102,14 +115,20 @@ impl Wire {
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
                 return Ok(response);
             }
-            Some(Outage::AnswerLost) | None => {}
+            Some(Outage::Blind) if is_watch(&request) => return Err(ConnectionLost),
+            Some(Outage::AnswerLost | Outage::Blind) | None => {}
         }
+        let mut late = None;
         if request.method() != Method::GET && !["/events", "/leases"].iter().any(|apart| path.contains(apart)) {
             let rival = {
                 let mut state = self.state();
                 state.writes += 1;
+                if path.contains("/physicalhosts/") && !path.ends_with("/status") {
+                    late = state.late.take();
+                }
                 state.last_write = format!("{} {path}", request.method());
-                let rival = path.contains("/physicalhosts/") && state.rivals > 0;
+                let contested = ["/physicalhosts/", "/beskar7machines/"].iter().any(|kind| path.contains(kind));
+                let rival = contested && state.rivals > 0;
                 state.rivals -= u32::from(rival);
                 rival.then_some(state.writes)
             };
@@ -118,8 +137,11 @@ impl Wire {
             }
         }
         let cut = self.state().cut.clone();
-        let answer = self.ask(request).await;
-        if outage.is_some() {
+        let answer = match late {
+            Some(span) => self.ask_late(request, span).await,
+            None => self.ask(request).await,
+        };
+        if outage == Some(Outage::AnswerLost) {
             return Err(ConnectionLost);
         }
         let ended = async move { cut.cancelled().await };
@@ -134,10 +156,23 @@ impl Wire {
         self.ask(request.unwrap()).await;
     }
 
+    async fn ask_late(&self, request: Request<Body>, span: Duration) -> Response<Answered> {
+        let wire = self.clone();
+        let arrives = async move {
+            tokio::time::sleep(span).await;
+            wire.ask(request).await
+        };
+        self.under_way.spawn(arrives).await.unwrap()
+    }
+
     async fn ask(&self, request: Request<Body>) -> Response<Answered> {
         let Ok(answer) = tower_service::Service::call(&mut self.router.clone(), request).await;
         answer
     }
+}
+
+fn is_watch(request: &Request<Body>) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
 }
 
 struct Line {

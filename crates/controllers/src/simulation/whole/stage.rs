@@ -1,0 +1,302 @@
+//! A history of operators, owners, BMCs and an API server; then calm, and everything must be well.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use apiserver::server::{Config as ServerConfig, Server};
+use apiserver::store::Store;
+use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PostParams;
+use kube::runtime::{conditions, wait::await_condition};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::owners::Known;
+use super::users::Machine;
+use super::wire::Wire;
+use crate::brake::BrakeConfig;
+use crate::clock::{Clock as _, TokioClock};
+use crate::leader::Timing;
+use crate::metrics::Metrics;
+use crate::operator::{Config, Election, Operator};
+use crate::simulation::fate::Life;
+use crate::simulation::fleet::{Servers, Tenant, runs_for_its_owner};
+use crate::simulation::play::Outcome;
+
+/// How long things may take to be well once nobody makes trouble: the longest back-off, and then a deployment.
+const PATIENCE: Duration = Duration::from_hours(8);
+/// How long nothing may be written when all is well.
+const REST: Duration = Duration::from_mins(15);
+/// How long it may take until the last has been seen: hosts at rest are looked at every few minutes.
+const SETTLE: Duration = Duration::from_mins(12);
+pub(super) const NAMESPACE: &str = "lab";
+pub(super) const PASSWORDS: [&str; 2] = ["password", "changed"];
+
+/// Plays the history of a seed.
+pub(super) fn play(seed: u64, told: bool) -> Outcome {
+    fastrand::seed(seed);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let mut stage = Stage::new(seed, told).await;
+        let verdict = stage.play().await;
+        stage.tell(|| "the end".to_owned());
+        let trace = std::mem::take(&mut stage.servers.notes().trace);
+        Outcome { trace, verdict, spent: stage.started.elapsed() }
+    })
+}
+
+/// One operator.
+pub(super) struct Process {
+    pub(super) life: Life,
+    pub(super) shutdown: CancellationToken,
+    work: JoinSet<()>,
+}
+
+/// Shows an object as the API server has it.
+type Show = Arc<dyn Fn(&str) -> Option<Arc<Value>> + Send + Sync>;
+
+pub(super) struct Stage {
+    pub(super) random: fastrand::Rng,
+    /// Names of the hosts.
+    pub(super) names: Vec<String>,
+    /// Names that machines may have: more than there are hosts.
+    pub(super) machine_names: Vec<String>,
+    server: Server,
+    /// The way of everybody else to the API server. Nothing happens to it.
+    pub(super) admin: Client,
+    pub(super) wire: Wire,
+    pub(super) show: Show,
+    pub(super) show_machine: Show,
+    tenant: Tenant,
+    pub(super) servers: Servers,
+    clock: TokioClock,
+    pub(super) started: Instant,
+    elects: bool,
+    pub(super) operators: Vec<Process>,
+    pub(super) known: BTreeMap<String, Known>,
+    pub(super) machines: BTreeMap<String, Machine>,
+    /// Servers that somebody may have switched on or off since they were last prepared for a deployment.
+    pub(super) pressed: BTreeSet<String>,
+    /// Servers whose BMC has taken orders without obeying.
+    pub(super) misled: BTreeSet<String>,
+    pub(super) passwords: BTreeMap<String, &'static str>,
+    told: bool,
+}
+
+impl Stage {
+    async fn new(seed: u64, told: bool) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let names: Vec<String> = (0..random.u32(2..5)).map(|at| format!("server-{at}")).collect();
+        let clock = TokioClock::starting_at("2026-11-16T08:00:00Z".parse().unwrap());
+        let server = Server::start(ServerConfig {
+            store: Store::memory(),
+            clock: apiserver::clock::Clock::new(move || clock.now()),
+            seed,
+            pki: None,
+            tokens: apiserver::auth::StaticTokens::default(),
+            build: "beskar7.test".to_owned(),
+        })
+        .await
+        .unwrap();
+        let admin = Client::new(server.router(), NAMESPACE);
+        furnish(&admin).await;
+        let machine_names: Vec<String> = (0..names.len() + 2).map(|at| format!("node-{at}")).collect();
+        let (show, show_machine) = (show(&server, "physicalhosts"), show(&server, "beskar7machines"));
+        let tenant = tenant(show.clone(), show_machine.clone(), machine_names.clone());
+        let servers = Servers::new(&names, &mut random);
+        let (wire, elects) = (Wire::new(server.router()), random.bool());
+        let mut stage = Self {
+            random,
+            passwords: names.iter().map(|name| (name.clone(), PASSWORDS[0])).collect(),
+            names,
+            machine_names,
+            server,
+            admin,
+            wire,
+            show,
+            show_machine,
+            tenant,
+            servers,
+            clock,
+            started: Instant::now(),
+            elects,
+            operators: Vec::new(),
+            known: BTreeMap::new(),
+            machines: BTreeMap::new(),
+            pressed: BTreeSet::new(),
+            misled: BTreeSet::new(),
+            told,
+        };
+        for name in stage.names.clone() {
+            stage.put_secret(&name).await;
+            stage.create(&name).await;
+        }
+        for at in 0..=usize::from(elects) {
+            let operator = stage.start(at, Duration::ZERO);
+            stage.operators.push(operator);
+        }
+        stage
+    }
+
+    /// Starts an operator, after a while.
+    fn start(&self, at: usize, pause: Duration) -> Process {
+        let (life, shutdown) = (Life::default(), CancellationToken::new());
+        let election = self.elects.then(|| Election {
+            namespace: NAMESPACE.to_owned(),
+            lease: "beskar7".to_owned(),
+            identity: format!("operator-{at}-{}", self.started.elapsed().as_millis()),
+            timing: Timing::default(),
+        });
+        let operator = Operator {
+            client: self.wire.client(&life),
+            config: Config {
+                namespace: Some(NAMESPACE.to_owned()),
+                watch_filter: None,
+                election,
+                metrics_address: None,
+                probe_address: None,
+                brake: BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false },
+                bmcs_at_once: 4,
+                cluster_api: false,
+                boot: None,
+            },
+            dial: self.servers.dial(&self.tenant, &life),
+            clock: Arc::new(self.clock),
+            metrics: Metrics::default(),
+        };
+        let mut work = JoinSet::new();
+        let stop = shutdown.clone();
+        work.spawn(async move {
+            tokio::time::sleep(pause).await;
+            operator.run(stop).await.unwrap();
+        });
+        Process { life, shutdown, work }
+    }
+
+    async fn play(&mut self) -> Result<(), String> {
+        for at in 0..self.random.usize(..=self.names.len()) {
+            self.create_machine(&format!("node-{at}")).await?;
+        }
+        let beginning = Duration::from_secs(self.random.u64(0..120));
+        self.run_for(beginning).await?;
+        for _ in 0..self.random.u32(5..17) {
+            let turn = self.draw();
+            let (name, machine) = self.draw_subjects(turn);
+            self.tell(|| format!("{turn:?} {name} {machine}"));
+            self.turn(turn, &name, &machine).await?;
+            let seconds = if self.random.bool() { self.random.u64(0..20) } else { self.random.u64(0..400) };
+            self.run_for(Duration::from_secs(seconds)).await?;
+        }
+        self.calm_down().await;
+        let deadline = Instant::now() + PATIENCE;
+        while let Some(why) = self.unfinished() {
+            if Instant::now() > deadline {
+                return Err(format!("not well after {} h of calm: {why}", PATIENCE.as_secs() / 3600));
+            }
+            self.run_for(Duration::from_secs(30)).await?;
+        }
+        self.rest().await
+    }
+
+    /// Whoever is well is left in peace.
+    async fn rest(&mut self) -> Result<(), String> {
+        self.run_for(SETTLE).await?;
+        let (writes, versions) = (self.wire.writes(), self.versions());
+        self.run_for(REST).await?;
+        if let Some(why) = self.unfinished() {
+            return Err(format!("it was well, and then no more: {why}"));
+        }
+        if self.wire.writes() != writes || self.versions() != versions {
+            return Err(format!("{} writes at rest, at last {}", self.wire.writes() - writes, self.wire.last_write()));
+        }
+        Ok(())
+    }
+
+    fn versions(&self) -> Vec<Option<Value>> {
+        let version = |object: Arc<Value>| object["metadata"]["resourceVersion"].clone();
+        let hosts = self.names.iter().map(|name| (self.show)(name).map(version));
+        hosts.chain(self.machine_names.iter().map(|name| (self.show_machine)(name).map(version))).collect()
+    }
+
+    /// Lets the operators work for so long, and starts those anew that died or stopped.
+    pub(super) async fn run_for(&mut self, span: Duration) -> Result<(), String> {
+        let end = Instant::now() + span;
+        loop {
+            let ended = self.operators.iter_mut().map(|operator| {
+                async {
+                    tokio::select! {
+                        () = operator.life.end() => Ok("died"),
+                        ended = operator.work.join_next() => match ended {
+                            Some(Err(error)) if error.is_panic() => Err(error.to_string()),
+                            _ => Ok("stopped"),
+                        },
+                    }
+                }
+                .boxed_local()
+            });
+            let first = tokio::time::timeout_at(end, futures::future::select_all(ended)).await;
+            let Ok((how, at)) = first.map(|(how, at, _)| (how, at)) else { return self.judge() };
+            let how = how.map_err(|why| format!("an operator panicked: {why}"))?;
+            self.tell(|| format!("operator {at} {how}"));
+            let pause = Duration::from_secs(self.random.u64(0..30));
+            // Its lease and what it was about are left as they are; what it had begun never ends.
+            self.operators[at].life.die();
+            self.operators[at] = self.start(at, pause);
+            self.judge()?;
+        }
+    }
+
+    pub(super) fn tell(&self, what: impl FnOnce() -> String) {
+        if self.told {
+            let at = self.started.elapsed().as_millis();
+            self.servers.notes().trace.push(format!("{at:>9} ms {}", what()));
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.server.api().stop();
+    }
+}
+
+fn show(server: &Server, plural: &'static str) -> Show {
+    let objects = server.api().clone();
+    Arc::new(move |name| {
+        let served = objects.served("infrastructure.cluster.x-k8s.io", "v1beta1", plural).ok()?;
+        objects.get(&served, NAMESPACE, name).ok().map(Arc::new)
+    })
+}
+
+/// Who runs on a host: whoever its anchor names, and also every machine that was named after it, whatever the host says.
+fn tenant(host: Show, machine: Show, machines: Vec<String>) -> Tenant {
+    Arc::new(move |name| {
+        let host = host(name)?;
+        if runs_for_its_owner(&host) {
+            return Some("its owner".to_owned());
+        }
+        let provider = format!("b7://{NAMESPACE}/{name}");
+        let runs_here = |machine: &Value| {
+            machine["spec"]["providerID"] == *provider && machine["metadata"].get("deletionTimestamp").is_none()
+        };
+        let of_machine = || machines.iter().find(|name| machine(name).is_some_and(|machine| runs_here(&machine)));
+        if host["spec"]["online"] == false { None } else { of_machine().cloned() }
+    })
+}
+
+/// Our CRDs, and a namespace for all.
+async fn furnish(client: &Client) {
+    let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).unwrap();
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for definition in api::crds() {
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
+        await_condition(definitions.clone(), &definition.name_any(), conditions::is_crd_established()).await.unwrap();
+    }
+}

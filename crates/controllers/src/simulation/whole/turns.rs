@@ -1,0 +1,224 @@
+//! What may happen in a history, how often, and how.
+
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use sim::{Effect, PowerState, ResetType};
+use tokio::time::Instant;
+
+use super::stage::Stage;
+use super::wire::Outage;
+use crate::simulation::play::effect;
+
+/// What may happen.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Turn {
+    Claim,
+    Release,
+    ClaimVanishes,
+    Power,
+    Delete,
+    Create,
+    LoseStatus,
+    LiftQuarantine,
+    CreateMachine,
+    CreateMachines,
+    DeleteMachine,
+    ForceRelease,
+    RecreateMachine,
+    Rush,
+    MachineLosesStatus,
+    Crash,
+    StopInOrder,
+    ApiFails,
+    ApiCutsWatches,
+    ApiIsLate,
+    ApiRivals,
+    BmcFault,
+    BmcForgets,
+    Password,
+    Rotation,
+    ByHand,
+    Wait,
+}
+
+/// By how often they happen: about as many claims by hand as by machines.
+const TURNS: [(Turn, u32); 27] = [
+    (Turn::Claim, 9),
+    (Turn::Release, 5),
+    (Turn::ClaimVanishes, 1),
+    (Turn::Power, 3),
+    (Turn::Delete, 3),
+    (Turn::Create, 4),
+    (Turn::LoseStatus, 2),
+    (Turn::LiftQuarantine, 2),
+    (Turn::CreateMachine, 9),
+    (Turn::CreateMachines, 2),
+    (Turn::DeleteMachine, 6),
+    (Turn::ForceRelease, 2),
+    (Turn::RecreateMachine, 3),
+    (Turn::Rush, 2),
+    (Turn::MachineLosesStatus, 1),
+    (Turn::Crash, 9),
+    (Turn::StopInOrder, 3),
+    (Turn::ApiFails, 7),
+    (Turn::ApiCutsWatches, 2),
+    (Turn::ApiIsLate, 3),
+    (Turn::ApiRivals, 4),
+    (Turn::BmcFault, 7),
+    (Turn::BmcForgets, 1),
+    (Turn::Password, 1),
+    (Turn::Rotation, 3),
+    (Turn::ByHand, 2),
+    (Turn::Wait, 4),
+];
+
+impl Stage {
+    pub(super) fn draw(&mut self) -> Turn {
+        let all: u32 = TURNS.iter().map(|(_, weight)| weight).sum();
+        let mut dice = self.random.u32(..all);
+        for (turn, weight) in TURNS {
+            match dice.checked_sub(weight) {
+                Some(rest) => dice = rest,
+                None => return turn,
+            }
+        }
+        Turn::Wait
+    }
+
+    /// The host and the machine that something may happen to. Who deletes a machine knows that there is one.
+    pub(super) fn draw_subjects(&mut self, turn: Turn) -> (String, String) {
+        let host = self.names[self.random.usize(..self.names.len())].clone();
+        let living: Vec<_> = match turn {
+            Turn::DeleteMachine | Turn::ForceRelease | Turn::RecreateMachine | Turn::MachineLosesStatus => {
+                self.machines.keys().cloned().collect()
+            }
+            _ => Vec::new(),
+        };
+        let machines = if living.is_empty() { &self.machine_names } else { &living };
+        (host, machines[self.random.usize(..machines.len())].clone())
+    }
+
+    /// Lets something happen to a host or to a machine.
+    pub(super) async fn turn(&mut self, turn: Turn, name: &str, machine: &str) -> Result<(), String> {
+        match turn {
+            Turn::Claim => return self.claim(name).await,
+            Turn::Release => self.release(name).await,
+            Turn::ClaimVanishes => self.claim_vanishes(name).await,
+            Turn::Power => {
+                let wish = [Value::Null, json!(true), json!(false)][self.random.usize(..3)].clone();
+                self.pressed.insert(name.to_owned());
+                self.edit(name, json!({"spec": {"online": wish}})).await;
+            }
+            Turn::Delete => self.delete(name).await,
+            Turn::Create => self.create(name).await,
+            Turn::LoseStatus => {
+                let lost = Patch::Merge(json!({"status": null}));
+                self.hosts().patch_status(name, &PatchParams::default(), &lost).await.ok();
+            }
+            Turn::LiftQuarantine => self.lift_quarantine(name).await,
+            Turn::CreateMachine => self.create_machine(machine).await?,
+            Turn::CreateMachines => {
+                for machine in self.machine_names.clone() {
+                    self.create_machine(&machine).await?;
+                }
+            }
+            Turn::DeleteMachine => self.delete_machine(machine).await,
+            Turn::ForceRelease => self.force_release(machine).await,
+            Turn::RecreateMachine => return self.recreate_machine(machine).await,
+            Turn::Rush => {
+                // While the claim of a machine is under way, people claim by hand whatever looks free.
+                self.hold_up_a_write();
+                self.create_machine(machine).await?;
+                self.run_for(Duration::from_secs(1)).await?;
+                for name in self.names.clone() {
+                    self.claim(&name).await?;
+                }
+            }
+            Turn::MachineLosesStatus => {
+                let lost = Patch::Merge(json!({"status": null}));
+                self.machine_api().patch_status(machine, &PatchParams::default(), &lost).await.ok();
+            }
+            Turn::Crash => {
+                let at = self.random.usize(..self.operators.len());
+                let (effects, it_happens) = (self.random.u32(..12), self.random.bool());
+                self.operators[at].life.condemn(effects, it_happens);
+            }
+            Turn::StopInOrder => {
+                let at = self.random.usize(..self.operators.len());
+                self.operators[at].shutdown.cancel();
+            }
+            Turn::ApiFails => {
+                let outages = [Outage::Refused, Outage::Unavailable, Outage::AnswerLost, Outage::Blind];
+                let outage = outages[self.random.usize(..4)];
+                let most = if self.random.bool() { 6 } else { 90 };
+                let seconds = self.random.u64(1..most);
+                self.tell(|| format!("  {outage:?} for {seconds} s"));
+                self.wire.fail_until(Instant::now() + Duration::from_secs(seconds), outage);
+                if outage == Outage::Blind || self.random.bool() {
+                    self.wire.cut_watches();
+                }
+            }
+            Turn::ApiCutsWatches => self.wire.cut_watches(),
+            Turn::ApiIsLate => self.hold_up_a_write(),
+            Turn::ApiRivals => self.wire.interfere(self.random.u32(1..4)),
+            Turn::BmcFault => {
+                let effect = effect(&mut self.random);
+                if matches!(effect, Effect::IgnoresBootOverride | Effect::IgnoresMedia) {
+                    self.misled.insert(name.to_owned());
+                }
+                let fault = effect.always().lasting(Duration::from_secs(self.random.u64(1..300)));
+                let fault = if self.random.bool() { fault.times(self.random.u32(1..6)) } else { fault };
+                self.tell(|| format!("  {fault:?}"));
+                self.servers.bmc(name).faults().add(fault);
+            }
+            Turn::BmcForgets => self.servers.bmc(name).drop_sessions(),
+            Turn::Password => self.change_password(name),
+            Turn::Rotation => {
+                self.change_password(name);
+                let seconds = self.random.u64(0..30);
+                self.run_for(Duration::from_secs(seconds)).await?;
+                self.put_secret(name).await;
+            }
+            Turn::ByHand => {
+                let bmc = self.servers.bmc(name);
+                let reset = if bmc.first().power() == PowerState::On { ResetType::ForceOff } else { ResetType::On };
+                let id = bmc.first().id.clone();
+                bmc.by_hand(&id, reset);
+                self.pressed.insert(name.to_owned());
+            }
+            Turn::Wait => {}
+        }
+        Ok(())
+    }
+
+    fn hold_up_a_write(&mut self) {
+        let seconds = self.random.u64(1..90);
+        self.tell(|| format!("  the next write to a host takes {seconds} s"));
+        self.wire.hold_up(Duration::from_secs(seconds));
+    }
+
+    /// From now on nobody makes trouble, and what only people can repair is repaired.
+    pub(super) async fn calm_down(&mut self) {
+        self.tell(|| "calm".to_owned());
+        self.wire.calm_down();
+        for operator in &self.operators {
+            operator.life.spare();
+        }
+        for name in self.names.clone() {
+            self.servers.bmc(&name).faults().clear();
+            self.put_secret(&name).await;
+            if self.random.bool() {
+                self.lift_quarantine(&name).await;
+            }
+            // Whoever deletes a host that is in use is asked to release it first.
+            if self.known[&name].leaving {
+                self.release(&name).await;
+                self.delete_machine_on(&name).await;
+            }
+        }
+        self.forget_consumers().await;
+        self.delete_robbed_machines().await;
+    }
+}
