@@ -181,7 +181,7 @@ async fn samples_apply() {
     assert_eq!(applied.stderr, "");
     let applied = applied.ok();
     for (kind, count) in
-        [("physicalhost", 9), ("beskar7machine", 2), ("beskar7machinetemplate", 1), ("beskar7cluster", 1)]
+        [("physicalhost", 9), ("beskar7machine", 2), ("beskar7machinetemplate", 2), ("beskar7cluster", 1)]
     {
         let kind = format!("{kind}.");
         assert_eq!(applied.lines().filter(|line| line.starts_with(&kind)).count(), count, "{kind}\n{applied}");
