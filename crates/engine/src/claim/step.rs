@@ -165,7 +165,7 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
             None => host.standing().rests(),
         };
     }
-    let never_ran = matches!(host.milestone, Milestone::None | Milestone::Armed);
+    let never_ran = memory.provider.is_none() && host.never_ran();
     if goal.needs_image
         && never_ran
         && let Image::Bad(why) = &sight.image
@@ -207,6 +207,12 @@ impl Host {
     /// Whether its server is on the way from the order to the system that was ordered, all by itself.
     pub fn is_booting(&self) -> bool {
         self.claimed && self.bound && self.phase == Phase::Provisioning
+    }
+
+    /// Whether nothing of ours can run on it. A host whose anchor was lost shows no milestone, but its phase tells.
+    fn never_ran(&self) -> bool {
+        matches!(self.milestone, Milestone::None | Milestone::Armed)
+            && !matches!(self.phase, Phase::Provisioning | Phase::Provisioned)
     }
 
     fn has_booted(&self) -> bool {

@@ -273,6 +273,21 @@ fn any_goal() -> impl Strategy<Value = Goal> {
     })
 }
 
+#[test]
+fn an_image_that_goes_bad_costs_no_machine_its_server_once_something_may_run_there() {
+    let goal = Goal { needs_image: true, ..goal() };
+    let forgetful = Host { milestone: Milestone::None, ..host() };
+    for (memory, host) in [
+        (named(), host()),
+        (named(), forgetful.clone()),
+        (named(), Host { phase: Phase::Registering, ..forgetful.clone() }),
+        (memory(), forgetful),
+    ] {
+        let after = step(&goal, &memory, &Sight { image: Image::Bad(why()), ..on(host) });
+        assert!(!after.acts.iter().any(release(false)), "{after:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_is_done_to_a_host_without_good_reason(
@@ -292,7 +307,12 @@ proptest! {
         for act in &acts {
             match act {
                 Act::Release { .. } => {
-                    let ran = sight.host.as_ref().is_some_and(|host| host.milestone >= Milestone::Written);
+                    let runs = [Phase::Provisioning, Phase::Provisioned];
+                    let ran = sight
+                        .host
+                        .as_ref()
+                        .is_some_and(|host| host.milestone >= Milestone::Written || runs.contains(&host.phase));
+                    let ran = ran || memory.provider.is_some();
                     prop_assert!(goal.road != Road::Keep || !ran, "a machine that is wanted loses its server");
                 }
                 Act::Place => {
