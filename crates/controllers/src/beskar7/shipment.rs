@@ -16,16 +16,12 @@ pub(super) fn shipment(host: &PhysicalHost, claim: &Claim) -> Option<Result<Ship
     let wish = host.spec.remote_config.as_ref()?;
     let image = host.spec.boot_iso_source.clone()?;
     let parts = configuration(host).and_then(|configuration| Ok((configuration, family(wish.os_family)?)));
-    Some(parts.map(|(configuration, family)| Shipment {
-        holder: Holder {
-            namespace: host.namespace().unwrap_or_default(),
-            host: host.name_any(),
-            claim: claim.id.clone(),
-            deployment: digest(&format!("{} remote {image} {family} {configuration:?}", claim.id)),
-        },
-        image,
-        family,
-        configuration,
+    Some(parts.map(|(configuration, family)| {
+        let (namespace, name) = (host.namespace().unwrap_or_default(), host.name_any());
+        // Claims written by hand for one consumer have one id, on whichever hosts they are.
+        let words = format!("{} remote {namespace}/{name} {image} {family} {configuration:?}", claim.id);
+        let holder = Holder { namespace, host: name, claim: claim.id.clone(), deployment: digest(&words) };
+        Shipment { holder, image, family, configuration }
     }))
 }
 

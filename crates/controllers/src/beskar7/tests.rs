@@ -72,6 +72,20 @@ fn a_claim_is_of_a_claimer_if_it_bears_an_id_and_names_somebody_who_can_be_asked
 }
 
 #[test]
+fn two_hosts_are_two_deployments_also_for_one_consumer_and_one_image() {
+    let remote = json!({ "osFamily": "kairos", "configURL": "http://c/x" });
+    let spec = json!({ "consumerRef": { "name": "me" }, "bootIsoSource": "http://i/os.iso", "remoteConfig": remote });
+    let shipment = |name: &str| {
+        let mut host = plain(&spec);
+        host.metadata.name = Some(name.to_owned());
+        PhysicalHosts::shipment(&host).unwrap()
+    };
+    let (one, other) = (shipment("one"), shipment("other"));
+    assert_eq!(one.holder.claim, other.holder.claim);
+    assert_ne!(one.holder.deployment, other.holder.deployment);
+}
+
+#[test]
 fn roads() {
     let deleted = |annotation: Option<(&str, &str)>| {
         let mut metadata = json!({ "deletionTimestamp": "2026-11-15T08:00:00Z" });
