@@ -1,8 +1,8 @@
 //! What the boot service is to hand to a PhysicalHost.
 
-use ::boot::os::Family;
-use ::boot::ticket::Holder;
 use api::beskar7::{OsFamily, PhysicalHost};
+use boot::os::Family;
+use boot::ticket::Holder;
 use engine::failure::{Failure, Kind};
 use engine::host::Claim;
 use kube::ResourceExt as _;

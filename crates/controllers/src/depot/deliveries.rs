@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ::boot::serve::{Bootstrap, Delivery, Directory, Gate, Problem, Unavailable};
 use api::beskar7::ProviderId;
 use api::beskar7::names::PROVIDER_ID_WORD;
+use boot::serve::{Bootstrap, Delivery, Directory, Gate, Problem, Unavailable};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};

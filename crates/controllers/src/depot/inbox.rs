@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::boot::serve::{Gate, Problem, Unavailable, config_gate};
 use api::beskar7::PhysicalHost;
 use api::boot::{BootProblem, BootSession, BootSessionSpec, Fetched};
+use boot::serve::{Gate, Problem, Unavailable, config_gate};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::api::{ObjectMeta, PostParams};

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::boot::iso::Firmware;
-use ::boot::os::Family;
-use ::boot::serve::Problem;
-use ::boot::ticket::Holder;
+use boot::iso::Firmware;
+use boot::os::Family;
+use boot::serve::Problem;
+use boot::ticket::Holder;
 use engine::claim::{Image, Refused};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;

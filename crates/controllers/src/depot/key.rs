@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ::boot::ticket::{self, Key};
+use boot::ticket::{self, Key};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ObjectMeta, PostParams};

@@ -12,11 +12,11 @@ mod sessions;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use ::boot::fetch::Fetcher;
-use ::boot::links::{LinkError, Links};
-use ::boot::os::Family;
-use ::boot::serve::{Images, IsoOrder, Limits, Service};
-use ::boot::ticket::{Holder, Key, Purpose};
+use boot::fetch::Fetcher;
+use boot::links::{LinkError, Links};
+use boot::os::Family;
+use boot::serve::{Images, IsoOrder, Limits, Service};
+use boot::ticket::{Holder, Key, Purpose};
 use engine::failure::{Failure, Kind};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;

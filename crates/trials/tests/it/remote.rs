@@ -182,7 +182,6 @@ async fn bootstrap_data_can_be_fetched_for_a_quarter_of_an_hour() {
         config.replacen(config.split('/').nth(2).unwrap(), &boot.listener.local_addr().unwrap().to_string(), 1);
     let later = Hurry::from(SystemClock.now() + SignedDuration::from_mins(16));
     world.start_operator_with(later, |config| config.boot = Some(boot));
-    world.wait_until(HOST, "to be told that it is over", |_| true).await;
     wait_for("the door to be shut and that to be told", SOON, async || {
         assert_eq!(get(SERVER, &config).await.status(), StatusCode::NOT_FOUND);
         (condition(&world.host(HOST).await, "BootServed").1 == "BootstrapDataClosed").then_some(())
