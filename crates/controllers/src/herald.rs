@@ -12,7 +12,7 @@ use tracing::debug;
 /// What the API server takes as a note.
 const NOTE_LIMIT: usize = 1000;
 /// How long Events that are on their way get at the end.
-const FAREWELL: Duration = Duration::from_secs(1);
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Sends Events.
 pub(crate) struct Herald {

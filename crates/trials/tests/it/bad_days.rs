@@ -168,7 +168,7 @@ async fn a_claim_of_a_machine_that_is_gone_starts_nothing_and_makes_way_for_its_
     assert_eq!(bmc.first().boots, 0);
     world.wait_for_ready("node").await;
     assert_eq!(bmc.first().boots, 1, "{:?}", bmc.journal());
-    assert!(world.events("server-00").await.contains(&"GhostClaim".to_owned()));
+    world.wait_for_event_of("server-00", "GhostClaim").await;
 }
 
 #[tokio::test]

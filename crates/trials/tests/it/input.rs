@@ -172,10 +172,7 @@ async fn a_server_in_use_is_not_taken_over_by_an_older_object() {
     assert_told(&host, "DuplicateHost", &["/b-younger"]);
     world.patch_spec("a-older", claim("thief", ISO)).await;
     world.annotate("b-younger", "beskar7.io/inspect", Some("again")).await;
-    wait_for("an event of the new inventory", SOON, async || {
-        world.events("b-younger").await.contains(&"Inspected".to_owned()).then_some(())
-    })
-    .await;
+    world.wait_for_event_of("b-younger", "Inspected").await;
     let host = world.host("b-younger").await;
     assert!(is_well(&host) && state_of(&host) == "Provisioned", "{:?}", host.status);
     assert_eq!((bmc.first().power(), bmc.first().resets), (PowerState::On, resets));

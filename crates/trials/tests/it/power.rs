@@ -160,7 +160,6 @@ async fn an_inventory_is_taken_again_when_it_is_asked_for() {
         .wait_until(HOST, "the new health", |host| host.status.as_ref().unwrap().health.as_deref() == Some("Critical"))
         .await;
     assert_eq!(condition(&host, "HardwareHealthy"), ("False".into(), "HealthCritical".into()));
-    wait_for("the event", SOON, async || world.events(HOST).await.contains(&"Inspected".to_owned()).then_some(()))
-        .await;
+    world.wait_for_event("Inspected").await;
     assert!(bmc.journal().is_empty());
 }

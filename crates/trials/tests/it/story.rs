@@ -67,14 +67,9 @@ impl World {
         host
     }
 
-    /// Waits for an event about the host, which may outlive it, and answers its sentence.
+    /// Waits for an event about the host, and answers its sentence.
     pub(crate) async fn wait_for_event(&self, reason: &str) -> String {
-        let events: Api<Event> = Api::namespaced(self.cluster.admin(), &self.namespace);
-        let about = ListParams::default().fields(&format!("involvedObject.name={HOST},reason={reason}"));
-        wait_for(&format!("the event {reason}"), SOON, async || {
-            events.list(&about).await.unwrap().items.into_iter().find_map(|event| event.message)
-        })
-        .await
+        self.wait_for_event_of(HOST, reason).await
     }
 
     /// Takes the claim back, and waits until the server is tidy.

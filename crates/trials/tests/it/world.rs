@@ -321,7 +321,17 @@ impl World {
         self.cluster.writes(self.account.user(), &["events", "leases"]).await
     }
 
-    /// Reasons of the events about a host.
+    /// Waits for an event about an object, which may outlive it, and answers its sentence.
+    pub(crate) async fn wait_for_event_of(&self, name: &str, reason: &str) -> String {
+        let events: Api<Event> = Api::namespaced(self.cluster.admin(), &self.namespace);
+        let about = ListParams::default().fields(&format!("involvedObject.name={name},reason={reason}"));
+        wait_for(&format!("the event {reason} of {name}"), SOON, async || {
+            events.list(&about).await.unwrap().items.into_iter().find_map(|event| event.message)
+        })
+        .await
+    }
+
+    /// Reasons of the events about an object.
     pub(crate) async fn events(&self, name: &str) -> Vec<String> {
         let events: Api<Event> = Api::namespaced(self.cluster.admin(), &self.namespace);
         let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
