@@ -172,6 +172,39 @@ async fn a_claim_of_a_machine_that_is_gone_starts_nothing_and_makes_way_for_its_
 }
 
 #[tokio::test]
+async fn a_claim_that_a_deposed_leader_left_on_a_second_server_is_taken_off_before_that_starts() {
+    let world = hosts("doubles", 2).await;
+    let start_frozen = || {
+        world.start_operator_with(SystemClock, |config| {
+            config.cluster_api = false;
+            config.brake.freeze = true;
+        });
+    };
+    start_frozen();
+    for name in ["server-00", "server-01"] {
+        world.wait_for_state(name, "Available").await;
+    }
+    world.create_machine("node", iso()).await;
+    let first = wait_for("a claim", SOON, async || world.claimed_hosts().await.pop_first()).await;
+    world.stop_operator().await;
+    let host = world.host(&first).await;
+    let second = if first == "server-00" { "server-01" } else { "server-00" };
+    world.annotate(second, "beskar7.io/claim-id", Some(&host.annotations()["beskar7.io/claim-id"])).await;
+    let order = json!({ "consumerRef": host.spec.consumer_ref, "bootIsoSource": host.spec.boot_iso_source });
+    world.patch_spec(second, order).await;
+
+    start_frozen();
+    wait_for("one claim to be left", SOON, async || (world.claimed_hosts().await.len() == 1).then_some(())).await;
+    world.stop_operator().await;
+    world.start_alone();
+    let kept = host_of(&world.wait_for_ready("node").await).unwrap();
+    assert_eq!(world.claimed_hosts().await, BTreeSet::from([kept.clone()]));
+    for name in ["server-00", "server-01"] {
+        assert_eq!(world.bmc(name).first().boots, u32::from(name == kept), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_host_that_dies_after_the_claim_is_told_about_and_goes_on_when_it_is_back() {
     let world = hosts("dies", 1).await;
     world.start_alone();

@@ -8,7 +8,9 @@ use serde_json::json;
 use sim::{BootSource, Effect, Enabled, Hardware, Kind, Personality, PowerState, Timing};
 use testkit::wait_for;
 
-use crate::story::{HOST, ISO, assert_untouched, hurried_world, resets, running_bmc, runs, sentence, unclaimed};
+use crate::story::{
+    HOST, ISO, assert_untouched, hurried_world, resets, running_bmc, runs, sentence, unclaimed, waits_for,
+};
 use crate::world::{Hurry, SOON, World, claim, condition, fault_of, state_of};
 
 /// Vendors refuse power commands for a while after the last, and a server that was just started is left alone for a
@@ -170,7 +172,7 @@ async fn a_bmc_that_tells_nothing_of_a_boot_is_given_time_and_the_host_says_what
         let (world, bmc) = hurried_world("silent", running(personality)).await;
         world.patch_spec(HOST, claim("me", ISO)).await;
         if !told {
-            let is_settling = |host: &PhysicalHost| waits_for(host) == Some("SettlingBoot".into());
+            let is_settling = |host: &PhysicalHost| waits_for(host, "SettlingBoot");
             let host = world.wait_until(HOST, "time to boot", is_settling).await;
             assert_eq!(state_of(&host), "Provisioning");
             assert_eq!(condition(&host, "HostProvisioned").0, "False");
@@ -235,10 +237,6 @@ async fn a_bmc_that_does_not_let_go_of_the_override_is_told_about_and_the_host_s
     let host = world.host(HOST).await;
     assert_eq!((state_of(&host).as_str(), fault_of(&host)), ("Provisioned", None));
     assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
-}
-
-fn waits_for(host: &PhysicalHost) -> Option<String> {
-    Some(host.status.as_ref()?.waiting.as_ref()?.reason.clone())
 }
 
 #[tokio::test]

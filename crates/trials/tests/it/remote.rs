@@ -3,6 +3,7 @@
 
 use std::net::Ipv4Addr;
 
+use api::beskar7::{Beskar7Machine, PhysicalHost};
 use api::boot::BootSession;
 use controllers::clock::{Clock as _, SystemClock};
 use http::StatusCode;
@@ -14,7 +15,7 @@ use testkit::{Depot, build_menu_iso, fetch_from, wait_for};
 
 use crate::machines::{host_of, told};
 use crate::served::{MENU, SERVER, boot_service, config_url, get, image_url, kernel_line};
-use crate::story::{HOST, runs, sentence};
+use crate::story::{HOST, runs, sentence, waits_for};
 use crate::world::{Hurry, SOON, World, claim, condition, fault_of, state_of};
 
 const STRANGER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
@@ -235,7 +236,7 @@ async fn orders_that_cannot_be_served_are_refused_with_a_sentence_and_nothing_is
         (json!({ "remoteConfig": { "osFamily": "talos", "configURL": "http://c/'x" } }), "talos.config"),
     ] {
         world.patch_spec(HOST, order).await;
-        let is_told = |host: &api::beskar7::PhysicalHost| {
+        let is_told = |host: &PhysicalHost| {
             fault_of(host).as_deref() == Some("OrderInvalid")
                 && host.status.as_ref().unwrap().fault.as_ref().unwrap().message.contains(word)
         };
@@ -281,6 +282,45 @@ async fn an_image_that_cannot_be_served_is_told_about_before_a_server_is_claimed
     world.wait_for_ready("node-01").await;
     let uefi = json!({ "configURL": "http://config.test/", "bootMode": "UEFI" });
     world.create_machine("node-02", remote(&image, &uefi)).await;
-    let is_told = |m: &api::beskar7::Beskar7Machine| told(m, "InfrastructureReady").1 == "BootModeNotCovered";
+    let is_told = |m: &Beskar7Machine| told(m, "InfrastructureReady").1 == "BootModeNotCovered";
     world.wait_for_machine("node-02", "the image has nothing for UEFI", is_told).await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_claimed_for_an_image_that_went_bad_is_given_back_untouched() {
+    let world = World::quiet("gone-bad").await;
+    let start_frozen = || {
+        let boot = boot_service(&world);
+        world.start_operator_with(SystemClock, |config| {
+            config.cluster_api = false;
+            config.brake.freeze = true;
+            config.boot = Some(boot);
+        });
+    };
+    start_frozen();
+    let depot = Depot::start();
+    let image = depot.put("os.iso", build_menu_iso(MENU));
+    let bmc = world.available_host(HOST).await;
+    let journal = bmc.journal().len();
+    world.create_machine("node-01", remote(&image, &json!({ "configURL": "http://config.test/" }))).await;
+    world
+        .wait_until(HOST, "claimed and held", |host| host.spec.consumer_ref.is_some() && waits_for(host, "FleetBrake"))
+        .await;
+
+    // A good image is believed for a minute, but not by the next operator.
+    world.stop_operator().await;
+    depot.put("os.iso", build_menu_iso("SAY nothing to boot\n"));
+    start_frozen();
+    let host = world.wait_until(HOST, "given back", |host| host.spec.consumer_ref.is_none()).await;
+    assert_eq!((host.spec.boot_iso_source, host.spec.remote_config), (None, None));
+    world.wait_for_state(HOST, "Available").await;
+    let is_told = |m: &Beskar7Machine| told(m, "InfrastructureReady").1 == "NoKnownBootLoader" && host_of(m).is_none();
+    world.wait_for_machine("node-01", "says why", is_told).await;
+    assert_eq!((bmc.journal().len(), bmc.first().boots), (journal, 0));
+
+    world.stop_operator().await;
+    depot.put("os.iso", build_menu_iso(MENU));
+    world.start_serving();
+    world.wait_for_ready("node-01").await;
+    assert_eq!(bmc.first().boots, 1);
 }

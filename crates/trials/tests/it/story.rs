@@ -3,14 +3,10 @@
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
-use k8s_openapi::api::core::v1::Event;
-use kube::Api;
-use kube::api::ListParams;
 use serde_json::{Value, json};
 use sim::{BootSource, Enabled, Kind, PowerState};
-use testkit::wait_for;
 
-use crate::world::{Hurry, SOON, World, claim, spec};
+use crate::world::{Hurry, World, claim, spec};
 
 pub(crate) const ISO: &str = "http://images.test/os.iso";
 pub(crate) const HOST: &str = "server-01";
