@@ -8,7 +8,7 @@ use api::capi;
 use boot::iso::Firmware;
 use engine::claim::{Goal, Leave, Memory, Refused, Road};
 use engine::failure::Failure;
-use engine::placement::{Domain, Request, Requirements, Selector, Term, Test};
+use engine::placement::{Request, Requirements, Selector, Term, Test};
 use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
@@ -75,9 +75,8 @@ impl ClaimDialect for Beskar7Machines {
             since: machine.creation_timestamp().map_or(Timestamp::MIN, |time| time.0),
             namespace: machine.namespace().unwrap_or_default(),
             selector: machine.spec.host_selector.as_ref().map(selector).unwrap_or_default(),
-            failure_domain: owner
-                .and_then(|owner| owner.failure_domain.clone())
-                .map(|name| Domain { keys: domain_keys, name }),
+            failure_domain: owner.and_then(|owner| owner.failure_domain.clone()),
+            domain_keys,
             requirements: Requirements {
                 cores: wishes.min_cpu_cores.unwrap_or(0),
                 memory_gb: wishes.min_memory_gb.unwrap_or(0).into(),

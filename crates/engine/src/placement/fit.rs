@@ -41,15 +41,6 @@ pub enum Test {
     Absent,
 }
 
-/// A failure domain, and the labels that tell which one a host is in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Domain {
-    /// Keys of labels. The first that a host has names its domain.
-    pub keys: Vec<String>,
-    /// The domain that is wanted.
-    pub name: String,
-}
-
 /// The failure domain that a host with these labels is in.
 pub fn domain<'a>(labels: &'a BTreeMap<String, String>, keys: &[String]) -> Option<&'a str> {
     keys.iter().find_map(|key| labels.get(key).filter(|name| !name.is_empty())).map(String::as_str)
@@ -88,8 +79,8 @@ impl Request {
             Availability::Unavailable(state) => bars.push(Bar::Unavailable(state.clone())),
         }
         bars.extend(self.selector.0.iter().filter(|term| !term.holds(&host.labels)).cloned().map(Bar::Label));
-        if let Some(Domain { keys, name }) = &self.failure_domain {
-            let found = domain(&host.labels, keys);
+        if let Some(name) = &self.failure_domain {
+            let found = domain(&host.labels, &self.domain_keys);
             if found != Some(name) {
                 bars.push(Bar::Domain(found.map(str::to_owned)));
             }

@@ -8,12 +8,13 @@ mod fit;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 
 pub use explain::Refusal;
-pub use fit::{Bar, Domain, Requirements, Selector, Term, Test, domain};
+pub use fit::{Bar, Requirements, Selector, Term, Test, domain};
 
 /// A claim that waits for a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +28,9 @@ pub struct Request {
     /// Only hosts with such labels.
     pub selector: Selector,
     /// Only hosts in this failure domain.
-    pub failure_domain: Option<Domain>,
+    pub failure_domain: Option<String>,
+    /// Labels that tell which failure domain a host is in. The first that it has counts.
+    pub domain_keys: Vec<String>,
     /// What the host must have.
     pub requirements: Requirements,
     /// Claims of one group are spread over racks.
@@ -100,6 +103,8 @@ pub fn place(requests: &[Request], hosts: &[Candidate]) -> Vec<Outcome> {
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
+type Rank<'a> = (u32, Reverse<u32>, Option<Timestamp>, &'a str);
+
 /// One placing of everybody who waits.
 struct Round<'a> {
     hosts: HashMap<&'a str, Vec<&'a Candidate>>,
@@ -123,6 +128,7 @@ impl<'a> Round<'a> {
 
     fn place(&mut self, request: &'a Request) -> Outcome {
         let hosts = self.hosts.get(request.namespace.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let room = self.room(request, hosts);
         let (mut best, mut barred) = (None, Vec::new());
         for host in hosts {
             let mut bars = request.bars(host);
@@ -130,7 +136,7 @@ impl<'a> Round<'a> {
                 bars.insert(0, Bar::Held((*holder).to_owned()));
             }
             if bars.is_empty() {
-                let rank = self.rank(request, host);
+                let rank = self.rank(request, host, &room);
                 if best.as_ref().is_none_or(|(other, _)| rank < *other) {
                     best = Some((rank, *host));
                 }
@@ -144,13 +150,32 @@ impl<'a> Round<'a> {
         Outcome::Placed(host.name.clone())
     }
 
-    /// Lower is better: few of the same group in the rack, then unused for longest, then by name.
-    fn rank(&self, request: &Request, host: &'a Candidate) -> (u32, Option<Timestamp>, &'a str) {
+    /// How many hosts are left in each failure domain, for those who do not mind which one they get.
+    fn room(&self, request: &Request, hosts: &[&'a Candidate]) -> HashMap<&'a str, u32> {
+        let mut room = HashMap::new();
+        if request.failure_domain.is_some() {
+            return room;
+        }
+        for host in hosts {
+            let is_free = host.availability == Availability::Free
+                && !self.given.contains_key(&(host.namespace.as_str(), host.name.as_str()));
+            if let Some(domain) = domain(&host.labels, &request.domain_keys).filter(|_| is_free) {
+                *room.entry(domain).or_default() += 1;
+            }
+        }
+        room
+    }
+
+    /// Lower is better: few of the same group in the rack, then where most is left for those who must have this failure domain
+    /// (nobody must have none), then unused for longest, then by name.
+    fn rank(&self, request: &Request, host: &'a Candidate, room: &HashMap<&str, u32>) -> Rank<'a> {
+        let left = domain(&host.labels, &request.domain_keys)
+            .map_or(u32::MAX, |domain| room.get(domain).copied().unwrap_or_default());
         let crowd = host
             .rack
             .as_deref()
             .and_then(|rack| self.crowds.get(&(request.namespace.as_str(), request.group.as_str(), rack)).copied());
-        (crowd.unwrap_or(0), host.released, &host.name)
+        (crowd.unwrap_or(0), Reverse(left), host.released, &host.name)
     }
 
     fn join(&mut self, host: &'a Candidate, group: &'a str) {

@@ -16,6 +16,7 @@ fn request(claimant: &str) -> Request {
         namespace: "lab".to_owned(),
         selector: Selector::default(),
         failure_domain: None,
+        domain_keys: vec!["site".to_owned(), ZONE.to_owned()],
         requirements: Requirements::default(),
         group: "workers".to_owned(),
     }
@@ -37,10 +38,6 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 
 fn in_zone(zone: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(ZONE.to_owned(), zone.to_owned())])
-}
-
-fn zone(name: &str) -> Domain {
-    Domain { keys: vec!["site".to_owned(), ZONE.to_owned()], name: name.to_owned() }
 }
 
 fn placed(request: Request, hosts: &[Candidate]) -> String {
@@ -117,7 +114,7 @@ fn labels_must_hold() {
 
 #[test]
 fn the_first_label_that_a_host_has_names_its_failure_domain() {
-    let keys = zone("").keys;
+    let keys = request("m").domain_keys;
     let mut labels = in_zone("a");
     assert_eq!(domain(&labels, &keys), Some("a"));
     labels.insert("site".to_owned(), "north".to_owned());
@@ -125,6 +122,33 @@ fn the_first_label_that_a_host_has_names_its_failure_domain() {
     labels.insert("site".to_owned(), String::new());
     assert_eq!(domain(&labels, &keys), Some("a"), "an empty value names nothing");
     assert_eq!(domain(&BTreeMap::new(), &keys), None);
+}
+
+#[test]
+fn who_needs_no_failure_domain_leaves_room_in_each_for_those_who_do() {
+    let in_domain = |name: &str, zone: &str| Candidate { labels: in_zone(zone), ..host(name) };
+    let hosts = [
+        in_domain("a-1", "a"),
+        in_domain("a-2", "a"),
+        in_domain("b-1", "b"),
+        in_domain("b-2", "b"),
+        in_domain("b-3", "b"),
+        Candidate { released: Some(at(20)), ..host("nowhere") },
+    ];
+    let workers = ["m-0", "m-1", "m-2", "m-3"].map(request);
+    let got = place(&workers, &hosts);
+    let names: Vec<_> = ["nowhere", "b-1", "a-1", "b-2"].map(|name| Outcome::Placed(name.to_owned())).into();
+    assert_eq!(got, names, "whom nobody can need first, then where most is left");
+
+    let rack = |host: Candidate| Candidate { rack: Some("1".to_owned()), ..host };
+    let held = Availability::Held { holder: "other".to_owned(), group: Some("workers".to_owned()) };
+    let crowded = [
+        Candidate { availability: held, ..rack(in_domain("b-0", "b")) },
+        rack(in_domain("b-1", "b")),
+        rack(in_domain("b-2", "b")),
+        in_domain("a-1", "a"),
+    ];
+    assert_eq!(placed(request("m"), &crowded), "a-1", "racks count for more");
 }
 
 #[test]
@@ -167,7 +191,7 @@ fn a_refusal_counts_the_hardest_bars_and_names_the_nearest() {
         host("h-5"),
         Candidate { namespace: "elsewhere".to_owned(), ..host("h-6") },
     ];
-    let request = Request { failure_domain: Some(zone("a")), ..request("m") };
+    let request = Request { failure_domain: Some("a".to_owned()), ..request("m") };
     assert_eq!(
         refused(request.clone(), &hosts),
         "None of the 5 PhysicalHosts in namespace lab fits: 1 is claimed, 1 is not available, 3 are in another failure \
@@ -201,7 +225,7 @@ fn any_request() -> impl Strategy<Value = Request> {
             claimant: format!("m{name}"),
             since: at(since),
             namespace: format!("n{namespace}"),
-            failure_domain: (domain > 0).then(|| zone(&format!("d{domain}"))),
+            failure_domain: (domain > 0).then(|| format!("d{domain}")),
             requirements: Requirements { cores, ..Requirements::default() },
             group: format!("g{group}"),
             ..request("")
