@@ -261,7 +261,9 @@ impl<D: HostDialect> HostLoop<D> {
             trust,
             system: connection.system.clone(),
         };
-        self.hands.connect(&case.key, &case.inputs, line).map_err(|failure| match &connection.trust {
+        // Of what was read just now, which may be newer than what this case began with: a password is tried once.
+        let inputs = vault::inputs(connection, &self.vault, namespace);
+        self.hands.connect(&case.key, &inputs, line).map_err(|failure| match &connection.trust {
             TrustWish::CaBundle(secret) if failure.kind == Kind::TrustInvalid => Failure::new(
                 failure.kind,
                 format!(

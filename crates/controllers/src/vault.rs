@@ -31,6 +31,8 @@ struct Read {
     digest: u64,
     /// The resourceVersion with which the data, as opposed to labels and the like, last changed.
     data_version: String,
+    /// Whether the watch has shown it, too.
+    shown: bool,
 }
 
 type Data = BTreeMap<String, k8s_openapi::ByteString>;
@@ -43,11 +45,18 @@ impl Vault {
 
     /// Changes whenever the Secret's data does. A new label must not look like a new password: it would be tried again.
     pub fn version(&self, namespace: &str, name: &str) -> String {
-        let Some(secret) = self.known.get(&ObjectRef::new(name).within(namespace)) else { return "none".to_owned() };
-        let read = self.remembered();
-        match read.get(&(namespace.to_owned(), name.to_owned())) {
-            Some(read) if read.uid == secret.metadata.uid => read.data_version.clone(),
-            _ => version(&secret.metadata),
+        let known = self.known.get(&ObjectRef::new(name).within(namespace));
+        let mut read = self.remembered();
+        let read = read.get_mut(&(namespace.to_owned(), name.to_owned()));
+        match (known, read) {
+            (Some(secret), Some(read)) if read.uid == secret.metadata.uid => {
+                read.shown = true;
+                read.data_version.clone()
+            }
+            (Some(secret), _) => version(&secret.metadata),
+            // The watch is behind. What it will show was read already, and must not look like something new then.
+            (None, Some(read)) if !read.shown => read.data_version.clone(),
+            (None, _) => "none".to_owned(),
         }
     }
 
@@ -74,9 +83,11 @@ impl Vault {
         let (uid, resource_version) = (secret.metadata.uid.clone(), secret.metadata.resource_version.clone());
         let mut read = self.remembered();
         let key = (namespace.to_owned(), name.to_owned());
-        let same = read.get(&key).filter(|read| read.uid == uid && read.digest == digest);
+        let before = read.get(&key).filter(|read| read.uid == uid);
+        let shown = before.is_some_and(|read| read.shown);
+        let same = before.filter(|read| read.digest == digest);
         let data_version = same.map_or_else(|| version(&secret.metadata), |read| read.data_version.clone());
-        read.insert(key, Read { uid, resource_version, digest, data_version });
+        read.insert(key, Read { uid, resource_version, digest, data_version, shown });
     }
 
     fn remembered(&self) -> MutexGuard<'_, HashMap<(String, String), Read>> {

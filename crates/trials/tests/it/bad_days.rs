@@ -1,6 +1,7 @@
 //! Machines on bad days: operators killed at any moment, too few hosts, owners that change their minds.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use api::beskar7::{Beskar7Machine, PhysicalHost};
 use controllers::clock::SystemClock;
@@ -14,6 +15,7 @@ use testkit::{wait_for, wait_ok};
 use crate::crash::{ELECTION_ROLE, TIMING, killed_after, killed_after_each};
 use crate::gate::Gate;
 use crate::machines::{host_of, iso, told};
+use crate::story::ISO;
 use crate::world::{Hurry, SOON, World, condition, instant_bmc, state_of};
 
 /// A quiet world with so many hosts, registered but not looked at.
@@ -128,10 +130,13 @@ async fn a_machine_may_be_deleted_at_any_moment() {
     world.delete_machine("at-once").await;
     world.wait_for_no_machine("at-once").await;
 
-    bmc.faults().add(Effect::Latency(std::time::Duration::from_secs(2)).always().kind(Kind::InsertMedia).times(1));
+    world.wait_for_state("server-00", "Available").await;
+
+    let (known, boots) = (bmc.journal().len(), bmc.first().boots);
+    bmc.faults().add(Effect::Latency(Duration::from_secs(8)).always().kind(Kind::InsertMedia).times(1));
     world.create_machine("claiming", iso()).await;
     wait_for("the insertion", SOON, async || {
-        bmc.journal().iter().any(|mutation| mutation.kind == Kind::InsertMedia).then_some(())
+        bmc.journal().iter().skip(known).any(|mutation| mutation.kind == Kind::InsertMedia).then_some(())
     })
     .await;
     world.delete_machine("claiming").await;
@@ -139,7 +144,7 @@ async fn a_machine_may_be_deleted_at_any_moment() {
     let host = world.wait_for_state("server-00", "Available").await;
     assert_eq!(host.spec.consumer_ref, None);
     assert_eq!(bmc.first().power(), PowerState::Off);
-    assert_eq!(bmc.first().boots, 0, "what was never wanted any more was not started");
+    assert_eq!(bmc.first().boots, boots, "what was never wanted any more was not started");
 }
 
 #[tokio::test]
@@ -202,6 +207,42 @@ async fn a_claim_that_a_deposed_leader_left_on_a_second_server_is_taken_off_befo
     for name in ["server-00", "server-01"] {
         assert_eq!(world.bmc(name).first().boots, u32::from(name == kept), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_machine_that_goes_asks_for_a_claim_that_the_watch_has_not_shown_yet() {
+    let world = hosts("unseen", 1).await;
+    let gate = Gate::default();
+    let operator = world.launch(gate.clone(), SystemClock, |config| config.cluster_api = false);
+    world.wait_for_state("server-00", "Available").await;
+    let mut spec = iso();
+    spec["hostSelector"] = json!({ "matchLabels": { "class": "gold" } });
+    world.create_machine("node", spec).await;
+    let waits = |machine: &Beskar7Machine| told(machine, "PhysicalHostAssociated").1 == "WaitingForPhysicalHost";
+    let machine = world.wait_for_machine("node", "a wait", waits).await;
+
+    // The last write of a deposed leader.
+    gate.veil(Some("physicalhosts"));
+    let claim = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Beskar7Machine", "name": "node",
+        "namespace": world.namespace, "uid": machine.uid(),
+    });
+    world.annotate("server-00", "beskar7.io/claim-id", Some(&machine.annotations()["beskar7.io/claim-id"])).await;
+    world.patch_spec("server-00", json!({ "consumerRef": claim, "bootIsoSource": ISO })).await;
+    let before = gate.seen().len();
+    world.delete_machine("node").await;
+    wait_for("the machine to ask, and to ask again", SOON, async || {
+        let asked = gate.seen().split_off(before).into_iter().filter(|seen| seen.what.ends_with("/physicalhosts"));
+        (asked.count() >= 2).then_some(())
+    })
+    .await;
+    assert!(world.machines().get_opt("node").await.unwrap().is_some(), "its server would be lost");
+
+    gate.veil(None);
+    world.wait_for_no_machine("node").await;
+    assert_eq!(world.claimed_hosts().await, BTreeSet::new());
+    world.wait_for_state("server-00", "Available").await;
+    operator.stop().await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
-use controllers::clock::Clock as _;
+use controllers::clock::{Clock as _, SystemClock};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Event, Secret};
 use kube::Api;
@@ -16,6 +16,7 @@ use testkit::wait_for;
 use tracing_subscriber::filter::dynamic_filter_fn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 
+use crate::gate::Gate;
 use crate::world::{Hurry, SOON, World, assert_told, claim, condition, fault_of, instant_bmc, is_well, spec, state_of};
 
 const ISO: &str = "http://images.test/os.iso";
@@ -131,6 +132,32 @@ async fn a_label_on_the_secret_is_no_new_password() {
 }
 
 #[tokio::test]
+async fn a_password_that_is_read_before_the_watch_shows_it_is_tried_once() {
+    let world = World::quiet("unseen-secret").await;
+    let gate = Gate::default();
+    let operator = world.launch(gate.clone(), SystemClock, |_| {});
+    world.create_secret("shown", "admin", "password").await;
+    world.add_bmc("server-02", instant_bmc("server-02"));
+    world.create_host("server-02", json!({ "redfishConnection": { "credentialsSecretRef": "shown" } })).await;
+    world.wait_for_state("server-02", "Available").await;
+
+    gate.veil(Some("secrets"));
+    let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
+    world.create_secret("bmc", "admin", "guessed").await;
+    world.create_host("server-01", json!({})).await;
+    world.wait_for_fault("server-01", "AuthenticationFailed").await;
+    gate.veil(None);
+    // One watch shows all Secrets in order: who sees this one has seen the other.
+    world.add_bmc("server-03", instant_bmc("server-03"));
+    world.create_host("server-03", json!({ "redfishConnection": { "credentialsSecretRef": "later" } })).await;
+    world.wait_for_fault("server-03", "SecretNotFound").await;
+    world.create_secret("later", "admin", "password").await;
+    world.wait_for_state("server-03", "Available").await;
+    assert_eq!(logins(&bmc), 1);
+    operator.stop().await;
+}
+
+#[tokio::test]
 async fn a_password_that_must_be_changed_first_is_told_and_not_tried_again() {
     let world = World::new("new-password").await;
     let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
@@ -215,7 +242,7 @@ async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
         assert!(bmc.counters().total() <= 20, "{name}: {:?}", bmc.counters());
 
         bmc.faults().clear();
-        let host = world.wait_within(Duration::from_secs(150), name, "recovery", is_well).await;
+        let host = world.wait_within(Duration::from_mins(5), name, "recovery", is_well).await;
         assert_eq!(state_of(&host), "Provisioned");
         let after = bmc.first();
         assert_eq!((after.resets, after.boots, after.power()), (before.resets, before.boots, PowerState::On), "{name}");
@@ -230,7 +257,7 @@ async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
 #[tokio::test]
 async fn bmcs_that_hang_do_not_keep_the_others_waiting() {
     let world = World::quiet("rack").await;
-    world.start_operator_with(controllers::clock::SystemClock, |config| config.bmcs_at_once = 2);
+    world.start_operator_with(SystemClock, |config| config.bmcs_at_once = 2);
     world.create_secret("bmc", "admin", "password").await;
     let names = ["dead-01", "dead-02", "dead-03", "dead-04"];
     for name in names {
@@ -239,7 +266,7 @@ async fn bmcs_that_hang_do_not_keep_the_others_waiting() {
         world.create_host(name, json!({})).await;
     }
     let busy = || names.iter().filter(|name| world.bmc(name).counters().total() > 0).count();
-    wait_for("all turns to be taken", SOON, async || (busy() == 2).then_some(())).await;
+    wait_for("all turns to be taken", SOON, async || (busy() >= 2).then_some(())).await;
     let bmc = world.available_host("alive").await;
     world.patch_spec("alive", claim("me", ISO)).await;
     world.wait_for_state("alive", "Provisioned").await;

@@ -5,9 +5,12 @@ use std::task::{Context, Poll};
 
 use bmc::{Fingerprint, Transport, TransportError};
 use bytes::Bytes;
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use http::{Method, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::Frame;
 use kube::Client;
 use kube::client::Body;
 use tokio::sync::watch;
@@ -21,6 +24,7 @@ pub(crate) struct Gate(Arc<Inner>);
 struct Inner {
     state: Mutex<State>,
     shut: watch::Sender<bool>,
+    veiled: watch::Sender<Option<&'static str>>,
 }
 
 #[derive(Default)]
@@ -49,7 +53,11 @@ pub(crate) enum Side {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self(Arc::new(Inner { state: Mutex::default(), shut: watch::Sender::new(false) }))
+        Self(Arc::new(Inner {
+            state: Mutex::default(),
+            shut: watch::Sender::new(false),
+            veiled: watch::Sender::new(None),
+        }))
     }
 }
 
@@ -70,6 +78,11 @@ impl Gate {
     /// From now on the API server does not answer.
     pub(crate) fn cut_api(&self) {
         self.0.state.lock().unwrap().api_is_cut = true;
+    }
+
+    /// From now on watches of this resource show nothing new, until another or none is veiled.
+    pub(crate) fn veil(&self, resource: Option<&'static str>) {
+        self.0.veiled.send_replace(resource);
     }
 
     /// Everything that passed.
@@ -113,6 +126,21 @@ impl Gate {
     }
 }
 
+type Shown = UnsyncBoxBody<Bytes, kube::Error>;
+
+/// What a watch shows, as long as its resource is not veiled.
+fn unveiled(watched: Body, resource: String, veiled: watch::Receiver<Option<&'static str>>) -> Shown {
+    let frames = watched.into_data_stream().then(move |frame| {
+        let (mut veiled, resource) = (veiled.clone(), resource.clone());
+        async move {
+            // Who veils is gone only when the test is over.
+            veiled.wait_for(|veiled| veiled.is_none_or(|veiled| veiled != resource)).await.ok();
+            frame
+        }
+    });
+    StreamBody::new(frames.map_ok(Frame::data)).boxed_unsync()
+}
+
 #[derive(Clone)]
 struct GatedClient {
     client: Client,
@@ -120,9 +148,9 @@ struct GatedClient {
 }
 
 impl Service<Request<Body>> for GatedClient {
-    type Response = Response<Body>;
+    type Response = Response<Shown>;
     type Error = kube::Error;
-    type Future = BoxFuture<'static, kube::Result<Response<Body>>>;
+    type Future = BoxFuture<'static, kube::Result<Response<Shown>>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<kube::Result<()>> {
         Poll::Ready(Ok(()))
@@ -134,7 +162,16 @@ impl Service<Request<Body>> for GatedClient {
         let matters = !path.contains("/events") && !path.contains("/leases");
         let what = format!("{} {path}", request.method());
         let is_effect = !reads(request.method()) && matters;
-        async move { gate.pass(Side::Api, what, is_effect, client.send(request)).await }.boxed()
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let watched = path.rsplit('/').next().filter(|_| is_watch).map(str::to_owned);
+        async move {
+            let answer = gate.pass(Side::Api, what, is_effect, client.send(request)).await?;
+            Ok(answer.map(|body| match watched {
+                Some(resource) => unveiled(body, resource, gate.0.veiled.subscribe()),
+                None => body.boxed_unsync(),
+            }))
+        }
+        .boxed()
     }
 }
 
