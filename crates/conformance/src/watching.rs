@@ -71,17 +71,15 @@ impl Watching {
         events
     }
 
-    /// Reads until the first bookmark and records it alone.
-    pub async fn bookmark(&mut self, story: &mut Story) -> Value {
-        let mut found = Value::Null;
+    /// Reads until the first bookmark and records it alone. Of a watch that ends without one, nothing is recorded.
+    pub async fn bookmark(&mut self, story: &mut Story) -> Option<Value> {
         while let Some(event) = self.next(story).await {
             if event["type"] == "BOOKMARK" || event == NOTHING_MORE {
-                found = event;
-                break;
+                self.record(story, std::slice::from_ref(&event));
+                return Some(event);
             }
         }
-        self.record(story, std::slice::from_ref(&found));
-        found
+        None
     }
 
     /// Reads until the server ends the watch, and records what came, without idle bookmarks.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, TcpListener};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -51,10 +51,10 @@ fn root() -> &'static Path {
 
 /// Destructors do not run for statics, nor after SIGKILL, so somebody outside has to clean up: a shell that waits
 /// for its input to close, which the kernel does when this process ends. It has its own session because Ctrl-C
-/// reaches the whole process group, and tries twice because a dying server may still write.
+/// reaches the whole process group, and tries more than once because a dying server may still write.
 fn janitor(root: &Path) -> Child {
     Command::new("setsid")
-        .args(["sh", "-c", r#"read -r _; rm -rf "$0" || { sleep 0.5; rm -rf "$0"; }"#])
+        .args(["sh", "-c", r#"read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$0" && exit; sleep 0.5; done"#])
         .arg(root)
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -68,15 +68,27 @@ fn janitor(root: &Path) -> Child {
 ///
 /// It lies below the range from which the kernel takes ports for outgoing connections, so a server that is stopped
 /// for a while finds its port still free.
+///
+/// Between the look and the server's start somebody else could take it: processes that run side by side look in
+/// different places.
 pub fn free_port() -> u16 {
     static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
     let mut given = GIVEN.lock().expect("nobody panics with the list of ports");
     let given = given.get_or_insert_default();
+    let slice = own_slice(std::process::id());
     for _ in 0..1000 {
-        let port = fastrand::u16(20_000..32_000);
+        let port = fastrand::u16(slice.clone());
         if given.insert(port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
         }
     }
-    panic!("no free port between 20000 and 32000")
+    panic!("no free port in {slice:?}")
+}
+
+/// The part of 20000 to 32000 in which a process looks: far more than it needs, and few enough for neighbours to differ.
+fn own_slice(process: u32) -> Range<u16> {
+    const SIZE: u16 = 500;
+    let number = u16::try_from(process % 24).expect("a number below 24");
+    let first = 20_000 + number * SIZE;
+    first..first + SIZE
 }

@@ -8,6 +8,7 @@ mod sim;
 mod watching;
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -16,6 +17,19 @@ use super::*;
 /// Limits so small that files, copies of the index and clearing away all happen in a short test.
 pub(super) const SMALL: Options =
     Options { history: model::LIMITS, segment_bytes: 16 << 10, checkpoint_bytes: 8 << 10, garbage_bytes: 16 << 10 };
+
+/// Opens a folder that was closed a moment ago. A child that another test starts has our files, and with them the lock,
+/// until it is its own program.
+#[expect(clippy::disallowed_methods, reason = "not everybody who opens a store has a runtime with a timer")]
+pub(super) fn reopen(folder: &Path, options: Options) -> Result<Store, OpenError> {
+    for _ in 0..1000 {
+        match Store::open(folder, options) {
+            Err(OpenError::InUse(_)) => std::thread::sleep(Duration::from_millis(10)),
+            opened => return opened,
+        }
+    }
+    Store::open(folder, options)
+}
 
 pub(super) fn text(text: &str) -> Render {
     let bytes = Bytes::copy_from_slice(text.as_bytes());

@@ -70,8 +70,13 @@ async fn simulated_servers_register_before_your_eyes() {
     let config = kubeconfig(&data);
     assert!(running.said().contains(&format!("export KUBECONFIG={config}")), "{}", running.said());
     wait_for_hosts(&config, "Available", "default/sim-000\ndefault/sim-001\ndefault/sim-002\n").await;
-    let story = beskar7(&["show", "sim-000", "--kubeconfig", &config]).await.ok();
-    assert!(story.contains("Available") && story.contains("Events"), "{story}");
+    // Events are told beside what they tell of.
+    wait_for("the story with its events", PATIENCE, async || {
+        let story = beskar7(&["show", "sim-000", "--kubeconfig", &config]).await.ok();
+        assert!(story.contains("Available"), "{story}");
+        story.contains("Events").then_some(())
+    })
+    .await;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&data), mode(&data.join("kubeconfig"))), (0o700, 0o600));
     stop(running).await;

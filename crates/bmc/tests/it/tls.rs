@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bmc::{
     Address, Bmc, Client, Credentials, Endpoint, Fingerprint, Https, Options, RedfishSystem, SystemChoice, Trust,
@@ -127,7 +128,9 @@ async fn an_untrusted_certificate_is_shown_ready_to_paste_and_the_pin_works() {
     let pinned = system(&url, &Trust::Pin(pin.parse().unwrap()));
     let seen = pinned.look(Scope::Power).await.unwrap();
     assert_eq!(seen.certificate, Some(identity.fingerprint().to_hex()));
-    assert_eq!(server.connections.load(Ordering::Relaxed), 2, "one connection serves all requests");
+    // The first was for the refusal. One that was idle for too long, on a busy machine, is followed by another.
+    let (connections, requests) = (server.connections.load(Ordering::Relaxed) - 1, script.asked().len());
+    assert!(connections < requests, "a connection serves many requests: {connections} for {requests}");
     pinned.client().close().await;
 
     let anything = system(&url, &Trust::Anything);
@@ -148,6 +151,17 @@ async fn a_changed_certificate_is_a_fault_of_its_own() {
     assert!(script.asked().is_empty());
 }
 
+/// The last listener goes with its task, a moment after it was dropped.
+async fn bind_again(address: SocketAddr) -> TcpListener {
+    for _ in 0..1000 {
+        if let Ok(listener) = TcpListener::bind(address).await {
+            return listener;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("cannot listen on {address} again")
+}
+
 #[tokio::test]
 async fn the_first_certificate_is_kept_to() {
     let (old, new) = (Identity::self_signed(&["a"]), Identity::self_signed(&["a"]));
@@ -158,13 +172,7 @@ async fn the_first_certificate_is_kept_to() {
     let seen = system.look(Scope::Power).await.unwrap();
     assert_eq!(seen.certificate, Some(old.fingerprint().to_hex()));
     drop(server);
-    let listener = loop {
-        match TcpListener::bind(address).await {
-            Ok(listener) => break listener,
-            Err(_) => tokio::task::yield_now().await,
-        }
-    };
-    let _server = serve_on(listener, &script, Some(&new));
+    let _server = serve_on(bind_again(address).await, &script, Some(&new));
     assert_eq!(system.look(Scope::Power).await.unwrap_err().kind(), Kind::CertificateChanged);
 }
 

@@ -60,7 +60,7 @@ async fn boot(lab: &Lab, iso: &Path, firmware: Firmware) -> String {
             .args(["-drive", &format!("if=pflash,format=raw,unit=1,file={}", variables.display())]);
     }
     let mut child = qemu.stdin(Stdio::null()).kill_on_drop(true).spawn().expect("QEMU comes with `make setup`");
-    let ended = tokio::time::timeout(Duration::from_mins(2), child.wait()).await;
+    let ended = tokio::time::timeout(Duration::from_mins(5), child.wait()).await;
     let said = String::from_utf8_lossy(&fs::read(&serial).unwrap_or_default()).into_owned();
     assert!(ended.is_ok(), "the machine did not come up: {said}");
     let line = said.split("cmdline: ").nth(1).and_then(|rest| rest.split(" :end").next());

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use engine::failure::Class;
 use futures::TryStreamExt as _;
 
-use crate::stage::{closed_port, fetcher};
+use crate::stage::{closed_port, fetcher, impatient};
 use crate::upstream::{Manners, Upstream};
 
 fn noise(len: usize) -> Bytes {
@@ -55,8 +55,9 @@ async fn servers_that_cannot_serve_an_image_are_told_apart() {
     assert_eq!(reason(&upstream, status(403)).await, ("IsoServerRefused", Class::Rejected));
     assert_eq!(reason(&upstream, status(500)).await, ("IsoServerRefused", Class::Transient));
     assert_eq!(reason(&upstream, status(503)).await, ("IsoServerRefused", Class::Throttled));
-    let thinks = Manners { thinks: Duration::from_secs(10), ..Manners::default() };
-    assert_eq!(reason(&upstream, thinks).await, ("IsoServerUnreachable", Class::Transient));
+    upstream.behave(Manners { thinks: Duration::from_secs(10), ..Manners::default() });
+    let error = impatient().open(&upstream.url()).await.unwrap_err();
+    assert_eq!((error.reason(), error.class()), ("IsoServerUnreachable", Class::Transient));
     let error = fetcher().open(&format!("http://{}/a.iso?signature", closed_port().await)).await.unwrap_err();
     assert_eq!((error.reason(), error.class()), ("IsoServerUnreachable", Class::Transient));
     assert!(!error.to_string().contains("signature"), "{error}");
@@ -156,7 +157,7 @@ async fn reading_goes_on_after_a_broken_connection() {
 async fn what_never_comes_is_an_error_that_may_pass_and_what_comes_slowly_is_none() {
     let content = noise(100_000);
     let upstream = Upstream::start(content.clone()).await;
-    let source = Arc::new(fetcher().open(&upstream.url()).await.unwrap());
+    let source = Arc::new(impatient().open(&upstream.url()).await.unwrap());
     let pausing = |millis| Manners { pauses: Duration::from_millis(millis), ..Manners::default() };
     for manners in [
         Manners { cut_at: 70_000, ..Manners::default() },
@@ -168,5 +169,6 @@ async fn what_never_comes_is_an_error_that_may_pass_and_what_comes_slowly_is_non
         assert_eq!((error.reason(), error.class()), ("IsoUnreadable", Class::Transient), "{error}");
     }
     upstream.behave(pausing(200));
+    let source = Arc::new(fetcher().open(&upstream.url()).await.unwrap());
     assert!(stream(&source, 0..100_000).await.unwrap() == content);
 }

@@ -172,8 +172,8 @@ async fn idle_connections_make_room_and_endless_heads_are_refused() {
     let mut serving = JoinSet::new();
     serving.spawn(Arc::new(service).serve(listener, None, limits, CancellationToken::new()));
 
-    let idle = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
     let begun = tokio::time::Instant::now();
+    let idle = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
     assert_eq!(ask("GET", &format!("http://{address}/"), &[]).await.unwrap().status(), StatusCode::NOT_FOUND);
     assert!(begun.elapsed() >= Duration::from_millis(250), "the third waits for one of two to end");
     drop(idle);

@@ -36,13 +36,19 @@ pub(crate) async fn images() -> (Bytes, Bytes) {
     (std::fs::read(iso).unwrap().into(), std::fs::read(rewritten.after).unwrap().into())
 }
 
-/// Loopback is allowed, and nobody waits long.
+/// Loopback is allowed, and a busy machine may take its time.
 pub(crate) fn fetcher() -> Fetcher {
-    let patience = Patience {
-        connect: Duration::from_secs(2),
-        first_byte: Duration::from_secs(2),
-        idle: Duration::from_millis(500),
-    };
+    let long = Duration::from_secs(30);
+    waiting(Patience { connect: long, first_byte: long, idle: long })
+}
+
+/// For those who wait in vain.
+pub(crate) fn impatient() -> Fetcher {
+    let short = Duration::from_secs(2);
+    waiting(Patience { connect: short, first_byte: short, idle: Duration::from_millis(500) })
+}
+
+fn waiting(patience: Patience) -> Fetcher {
     Fetcher::new(Guard::allowing(["127.0.0.0/8".parse().unwrap()]), None, patience).unwrap()
 }
 

@@ -111,7 +111,10 @@ func watchMaps(ctx context.Context, config *rest.Config, namespace string) {
 		check("create", err)
 		return made
 	}
-	create("one")
+	one := create("one")
+	// Informers begin at zero, which the real server answers from a cache that may lag behind.
+	_, err = maps.List(ctx, metav1.ListOptions{ResourceVersion: one.ResourceVersion})
+	check("list", err)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = "client=go" }))
 	informer := factory.Core().V1().ConfigMaps()
@@ -152,9 +155,11 @@ func watchWidgets(ctx context.Context, config *rest.Config, namespace string) {
 			"apiVersion": "suite.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name}, "spec": spec,
 		}}
 	}
+	newest := ""
 	for _, name := range []string{"a", "b", "c"} {
-		_, err = objects.Create(ctx, widget(name, map[string]any{"size": int64(1)}), metav1.CreateOptions{})
+		made, err := objects.Create(ctx, widget(name, map[string]any{"size": int64(1)}), metav1.CreateOptions{})
 		check("create", err)
+		newest = made.GetResourceVersion()
 	}
 	page, err := objects.List(ctx, metav1.ListOptions{Limit: 2})
 	check("list", err)
@@ -163,6 +168,9 @@ func watchWidgets(ctx context.Context, config *rest.Config, namespace string) {
 	check("list", err)
 	fmt.Println("the rest of", len(rest.Items))
 
+	// As for maps.
+	_, err = objects.List(ctx, metav1.ListOptions{ResourceVersion: newest})
+	check("list", err)
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, namespace,
 		func(options *metav1.ListOptions) { options.FieldSelector = "metadata.name!=c" })
 	events := make(told, 100)
@@ -206,7 +214,7 @@ func lead(ctx context.Context, config *rest.Config, namespace string) {
 		}
 		leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
 			Lock: lock, ReleaseOnCancel: true,
-			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second,
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 4 * time.Second,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(context.Context) {
 					fmt.Println(identity, "leads")
@@ -224,7 +232,7 @@ func lead(ctx context.Context, config *rest.Config, namespace string) {
 	fmt.Println("the lease is free:", *lease.Spec.HolderIdentity == "", "after transitions:", *lease.Spec.LeaseTransitions)
 }
 
-// waitForRenewal returns right after the lease was renewed: the next renewal is a second away.
+// waitForRenewal returns right after the lease was renewed: the next renewal is a retry period away.
 func waitForRenewal(ctx context.Context, client kubernetes.Interface, namespace string) {
 	var first time.Time
 	for {

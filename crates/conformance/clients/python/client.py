@@ -75,6 +75,9 @@ def widgets():
     )
     print("applied", applied.spec.to_dict(), applied.metadata.managedFields[0].manager)
     print("deleted", custom.delete_namespaced_custom_object(*WIDGETS, "a")["status"])
+    # The real server answers zero from a cache that may lag behind.
+    newest = custom.list_namespaced_custom_object(*WIDGETS)["metadata"]["resourceVersion"]
+    custom.list_namespaced_custom_object(*WIDGETS, resource_version=newest)
     stream = watch.Watch()
     seen = []
     for event in stream.stream(custom.list_namespaced_custom_object, *WIDGETS, resource_version="0", timeout_seconds=30):

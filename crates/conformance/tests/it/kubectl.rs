@@ -305,7 +305,8 @@ async fn kubectl_waits(s: &mut Story) {
     let status = r#"{"status":{"conditions":[{"type":"Ready","status":"True"}]}}"#;
     s.run(&format!("(kubectl wait wd/a --for=condition=Ready --timeout=20s; echo $?) >done & sleep 0.5; kubectl patch wd a --subresource=status --type=merge -p '{status}'; wait; cat done")).await.ok();
     s.run("kubectl wait wd --all --for=condition=Ready=True --timeout=20s").await.ok();
-    s.run("(kubectl wait wd/a --for=delete --timeout=20s; echo $?) >done & sleep 0.5; kubectl delete wd a >/dev/null; wait; cat done").await.ok();
+    // Nothing is printed about what is gone already, so the watch has to be there before.
+    s.run("(kubectl wait wd/a --for=delete --timeout=20s -v=6; echo $?) >done 2>trace & for _ in {1..600}; do grep -qs watch=true trace && break; sleep 0.1; done; kubectl delete wd a >/dev/null; wait; cat done; cat trace >&2").await.ok();
     s.run("kubectl wait wd/a --for=delete --timeout=20s").await.ok();
     s.run("kubectl wait --for=create configmap/soon --timeout=20s & sleep 0.5; kubectl create configmap soon >/dev/null; wait").await;
 }
@@ -359,7 +360,8 @@ async fn kubectl_deletes_in_cascades(s: &mut Story) {
         let end = if mode == "orphan" {
             "kubectl get configmap child -o jsonpath='{.metadata.ownerReferences}' && kubectl delete configmap child"
         } else {
-            "kubectl wait --for=delete configmap/child --timeout=30s; kubectl get configmap child"
+            // Nothing is printed about a child that is gone already.
+            "kubectl wait --for=delete configmap/child --timeout=30s >/dev/null; kubectl get configmap child"
         };
         s.run(end).await;
     }

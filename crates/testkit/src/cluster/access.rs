@@ -1,17 +1,20 @@
 //! Ways into the cluster: kubeconfig files and clients that hold one identity each.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::authorization::v1::{SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
 use super::Cluster;
 use crate::pki::{self, Authority};
+use crate::wait::wait_ok;
 
 /// One identity: as a file for programs, as a client for tests.
 pub(super) struct Access {
@@ -49,10 +52,28 @@ impl Account {
     pub fn token(&self) -> &str {
         &self.token
     }
+
+    /// The real API server stores roles first and learns of them a moment later.
+    async fn wait_until_granted(&self, namespace: &str, rules: &[Value]) {
+        let reviews: Api<SelfSubjectRulesReview> = Api::all(self.client());
+        let spec = SelfSubjectRulesReviewSpec { namespace: Some(namespace.to_owned()) };
+        let review = SelfSubjectRulesReview { spec, ..Default::default() };
+        wait_ok(&format!("the roles of {} to hold", self.user), Duration::from_secs(30), || async {
+            let answer = reviews.create(&PostParams::default(), &review).await.map_err(|error| error.to_string())?;
+            let status = answer.status.unwrap_or_default();
+            let granted: Vec<Value> = status.resource_rules.iter().map(|rule| json!(rule)).collect();
+            match rules.iter().find(|rule| !granted.contains(rule)) {
+                None => Ok(()),
+                Some(missing) => Err(format!("it lacks {missing}")),
+            }
+        })
+        .await;
+    }
 }
 
 impl Cluster {
-    /// Creates a service account, applies `roles` (RBAC documents, by default in the same namespace), and logs in as it.
+    /// Creates a service account, applies `roles` (RBAC documents, by default in the same namespace), and logs in as it;
+    /// what the roles allow, it can do there when this returns.
     pub async fn service_account(&self, namespace: &str, name: &str, roles: &str) -> Account {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.admin(), namespace);
         let manifest = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
@@ -60,7 +81,7 @@ impl Cluster {
             .patch(name, &PatchParams::apply("testkit"), &Patch::Apply(manifest))
             .await
             .unwrap_or_else(|error| panic!("cannot create service account {namespace}/{name}: {error}"));
-        self.apply_yaml_in(namespace, roles).await;
+        let applied = self.apply_yaml_in(namespace, roles).await;
         let granted = accounts
             .create_token_request(name, &PostParams::default(), &TokenRequest::default())
             .await
@@ -68,12 +89,23 @@ impl Cluster {
         let token = granted.status.expect("a granted token request has a status").token;
         let user = json!({"token": token});
         let file = self.dir.join(format!("{namespace}.{name}.kubeconfig"));
-        Account {
+        let account = Account {
             access: Access::new(self.url().to_owned(), self.authority_pem().to_owned(), user, file),
             user: format!("system:serviceaccount:{namespace}:{name}"),
             token,
+        };
+        let promised = rules(&applied);
+        if !promised.is_empty() {
+            account.wait_until_granted(namespace, &promised).await;
         }
+        account
     }
+}
+
+/// The rules of all roles about resources.
+fn rules(applied: &[DynamicObject]) -> Vec<Value> {
+    let rules = applied.iter().filter_map(|object| object.data["rules"].as_array()).flatten();
+    rules.filter(|rule| rule["resources"].is_array()).cloned().collect()
 }
 
 impl Access {

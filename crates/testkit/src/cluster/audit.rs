@@ -21,6 +21,9 @@ apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+  # Reviews are questions, although they are asked by creating them.
+  - level: None
+    resources: [{group: authorization.k8s.io}]
   - level: Metadata
     verbs: [create, update, patch, delete, deletecollection]
   - level: None

@@ -101,7 +101,7 @@ async fn a_cluster_comes_and_goes(release: CapiRelease) {
     cluster.apply_yaml_in(&namespace, &Workload::fit(MANIFESTS)).await;
 
     let machines = kind(&client, &namespace, "cluster.x-k8s.io/v1beta1", "Machine");
-    wait_ok("both machines to run", Duration::from_mins(3), async || {
+    wait_ok("both machines to run", Duration::from_mins(8), async || {
         api.assert_alive();
         provider.step().await;
         running(&machines).await
@@ -115,7 +115,7 @@ async fn a_cluster_comes_and_goes(release: CapiRelease) {
 
     let clusters = kind(&client, &namespace, "cluster.x-k8s.io/v1beta1", "Cluster");
     clusters.delete(NAME, &DeleteParams::default()).await.expect("the Cluster is deleted");
-    wait_ok("nothing to be left of the Cluster", Duration::from_mins(2), async || {
+    wait_ok("nothing to be left of the Cluster", Duration::from_mins(5), async || {
         let left = left(&client, &namespace).await;
         if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
     })

@@ -27,7 +27,7 @@ async fn nothing_outlives_a_killed_test_process() {
         .stderr(Stdio::null())
         .spawn()
         .expect("a second test process");
-    wait_for("the other process to start everything", Duration::from_mins(2), async || {
+    wait_for("the other process to start everything", Duration::from_mins(6), async || {
         let ended = doomed.try_wait().expect("a child to ask for");
         let output = std::fs::read_to_string(home.path().join("output")).unwrap_or_default();
         assert!(ended.is_none(), "it ended by itself: {output}");
@@ -43,7 +43,7 @@ async fn nothing_outlives_a_killed_test_process() {
 
     doomed.kill().expect("SIGKILL");
     doomed.wait().expect("it ended");
-    wait_for("its children to end and its files to go", Duration::from_secs(10), || async {
+    wait_for("its children to end and its files to go", Duration::from_mins(1), || async {
         let files = std::fs::read_dir(home.path()).expect("the directory").count();
         (programs_of(home.path()).is_empty() && files == 2).then_some(())
     })

@@ -224,13 +224,15 @@ async fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_and_a_restart_boot
 
 #[tokio::test]
 async fn a_bmc_that_does_not_let_go_of_the_override_is_told_about_and_the_host_stays_provisioned() {
-    let (world, bmc) = (World::quiet("kept-for-ever").await, running(stubborn()));
+    let world = World::quiet("kept-for-ever").await;
+    let delays = Timing { post: Duration::from_secs(2), ..Timing::INSTANT };
+    let bmc = sim::Bmc::new(sim::BmcSpec::new(stubborn()).timing(delays).power(PowerState::On));
     // The tries take a quarter of an hour.
     world.start_operator_with(Hurry::by(60), |_| {});
     world.register(&bmc, json!({})).await;
     world.wait_for_state(HOST, "Available").await;
     world.patch_spec(HOST, claim("me", ISO)).await;
-    world.wait_until(HOST, "the start", |_| bmc.first().boots == 1).await;
+    wait_for("the override", SOON, async || (bmc.first().boot.target == "Cd").then_some(())).await;
     bmc.faults().add(Effect::IgnoresBootOverride.always());
     let told = world.wait_for_event("BootOverrideKept").await;
     assert!(told.contains("4 tries"), "{told}");

@@ -14,9 +14,13 @@ pub(crate) const HOST: &str = "server-01";
 /// How much faster the engine's clock runs in a hurried world.
 pub(crate) const HURRY: i32 = 20;
 
-/// That much of the engine's time, in the BMC's.
-pub(crate) fn hurried(seconds: u32) -> Duration {
-    Duration::from_secs(seconds.into()) / HURRY.unsigned_abs()
+/// The same where a BMC's delays are weighed against the engine's: a busy machine may be late by seconds, and each counts
+/// that often.
+const STEADY: i32 = 4;
+
+/// That much of the engine's time in a steady world, in the BMC's.
+pub(crate) fn steady(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into()) / STEADY.unsigned_abs()
 }
 
 /// The BMC of a server that runs something of its own.
@@ -26,8 +30,17 @@ pub(crate) fn running_bmc() -> sim::Bmc {
 
 /// A hurried world with one available host.
 pub(crate) async fn hurried_world(prefix: &str, bmc: sim::Bmc) -> (World, sim::Bmc) {
+    world_of_one(prefix, bmc, Hurry::by(HURRY)).await
+}
+
+/// A steady world with one available host.
+pub(crate) async fn steady_world(prefix: &str, bmc: sim::Bmc) -> (World, sim::Bmc) {
+    world_of_one(prefix, bmc, Hurry::by(STEADY)).await
+}
+
+async fn world_of_one(prefix: &str, bmc: sim::Bmc, clock: Hurry) -> (World, sim::Bmc) {
     let world = World::quiet(prefix).await;
-    world.hurry();
+    world.start_operator_with(clock, |_| {});
     world.register(&bmc, json!({})).await;
     world.wait_for_state(HOST, "Available").await;
     (world, bmc)

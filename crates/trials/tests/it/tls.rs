@@ -180,7 +180,7 @@ async fn tls_and_plain_http_in_each_others_place_get_a_sentence() {
 #[tokio::test]
 async fn a_bmc_that_is_not_there_yet_is_found_when_it_comes() {
     let world = world("refused").await;
-    world.start_operator_with(Hurry::by(20), |_| {});
+    world.start_operator();
     let port = testkit::free_port();
     world.create_host("server-01", trusting(&format!("http://127.0.0.1:{port}"), &json!({}))).await;
     let host = world.wait_for_fault("server-01", "Unreachable").await;

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::gate::Gate;
 
 /// Longer than anything that should happen takes on a busy machine.
-pub(crate) const SOON: Duration = Duration::from_secs(40);
+pub(crate) const SOON: Duration = Duration::from_mins(2);
 
 /// A clock that runs faster than the world, so that a test need not wait ten minutes for a back-off. Only what the engine
 /// measures runs faster; BMCs and their client keep their own time.
@@ -319,6 +319,18 @@ impl World {
 
     pub(crate) async fn all_writes(&self) -> Vec<AuditWrite> {
         self.cluster.writes(self.account.user(), &["events", "leases"]).await
+    }
+
+    /// All writes, once no more come.
+    pub(crate) async fn settled_writes(&self) -> Vec<AuditWrite> {
+        let mut before = self.all_writes().await;
+        wait_for("no more writes", SOON, async || {
+            let now = self.all_writes().await;
+            let settled = now.len() == before.len();
+            before.clone_from(&now);
+            settled.then_some(now)
+        })
+        .await
     }
 
     /// Waits for an event about an object, which may outlive it, and answers its sentence.

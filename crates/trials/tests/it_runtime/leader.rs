@@ -29,7 +29,7 @@ const TIMING: Timing = Timing {
     retry_period: Duration::from_millis(500),
     jitter: 1.2,
 };
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = Duration::from_mins(2);
 
 struct Replica {
     elector: Arc<Elector>,

@@ -10,7 +10,7 @@ use testkit::{CapiRelease, wait_ok};
 use crate::site::{self, Site};
 
 /// KubeadmControlPlane starts its next machine half a minute after the last.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(6);
 
 #[tokio::test]
 async fn a_cluster_lives_and_dies_under_cluster_api_1_13() {

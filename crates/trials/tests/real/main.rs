@@ -25,7 +25,7 @@ use world::{Hurry, World, claim};
 
 /// The emulator takes up to eleven seconds for a change of power, and a release is two of them. It tells nothing of a boot, so
 /// a server gets five minutes of the engine's time.
-const PATIENCE: Duration = Duration::from_secs(150);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A namespace in which the operator runs, faster than the world; not so fast that it loses patience with the emulator.
 async fn hurried_world(prefix: &str) -> World {

@@ -37,7 +37,7 @@ fn writes_until_it_is_killed() {
     let Some(folder) = folder_from_the_parent() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     runtime.block_on(async {
-        let store = Store::open(&folder, OPTIONS).unwrap();
+        let store = reopen(&folder, OPTIONS).unwrap();
         let start = store.revision();
         let mut writers = JoinSet::new();
         for writer in 0..8 {
@@ -91,7 +91,7 @@ fn a_killed_process_loses_nothing_that_it_was_promised() {
         }
         assert!(acknowledged >= enough, "round {round}: the child ended by itself");
 
-        let store = Store::open(folder.path(), OPTIONS).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let store = reopen(folder.path(), OPTIONS).unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert!(store.revision() >= revision, "round {round}");
         revision = store.revision();
         for (key, step) in &steps {

@@ -1,7 +1,9 @@
 //! What only a store on disk does: be opened again, be refused, be full, be copied.
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc;
 
+use futures::future::join_all;
 use tokio::task::JoinSet;
 
 use super::super::disk::Trouble;
@@ -25,7 +27,7 @@ async fn a_store_is_as_it_was_when_it_is_opened_again() {
     let before = list(&store, under("/")).unwrap();
     drop(store);
 
-    let store = Store::open(&path, Options::default()).unwrap();
+    let store = reopen(&path, Options::default()).unwrap();
     assert_eq!(list(&store, under("/")).unwrap(), before);
     assert_eq!((store.revision(), store.compacted()), (4, 4));
     assert!(matches!(store.watch("/", 3), Err(StoreError::Compacted { asked: 3, oldest: 4 })));
@@ -44,7 +46,7 @@ async fn one_folder_serves_one_process_at_a_time() {
         format!("the data folder {} is in use by another process", folder.path().display())
     );
     store.close();
-    let again = Store::open(folder.path(), Options::default()).unwrap();
+    let again = reopen(folder.path(), Options::default()).unwrap();
     let closed = store.write("/a", Expect::Absent, Change::Put(text("x"))).await;
     assert!(matches!(closed, Err(StoreError::Io(_))), "{closed:?}");
     drop(again);
@@ -71,16 +73,23 @@ async fn writers_share_a_sync_and_each_gets_its_own_revision() {
     let disk = Disk::default();
     let store = disk.open(Options::default()).unwrap();
     let before = disk.syncs();
-    let mut writers = JoinSet::new();
-    for writer in 0..64 {
-        let store = store.clone();
-        writers.spawn(async move { create(&store, &format!("/{writer:02}"), "x").await });
+    // The first holds the thread that writes until all others are queued.
+    let (all_queued, signal) = mpsc::channel::<()>();
+    let render: Render = Box::new(move |_| {
+        let _ = signal.recv();
+        Bytes::from("x")
+    });
+    let mut first = Box::pin(store.write("/00", Expect::Absent, Change::Put(render)));
+    assert!(futures::poll!(&mut first).is_pending());
+    let keys: Vec<String> = (1..64).map(|writer| format!("/{writer:02}")).collect();
+    let mut others: Vec<_> = keys.iter().map(|key| Box::pin(create(&store, key, "x"))).collect();
+    for other in &mut others {
+        assert!(futures::poll!(other).is_pending());
     }
-    let mut revisions = writers.join_all().await;
-    revisions.sort_unstable();
-    assert_eq!(revisions, (2..66).collect::<Vec<_>>());
-    // They are all spawned before the first can be answered on this thread, so few batches do.
-    assert!(disk.syncs() - before < 32, "{} syncs", disk.syncs() - before);
+    all_queued.send(()).unwrap();
+    assert_eq!(first.await.unwrap(), 2);
+    assert_eq!(join_all(others).await, (3..66).collect::<Vec<_>>());
+    assert_eq!(disk.syncs() - before, 1);
 }
 
 #[tokio::test]
@@ -228,7 +237,7 @@ async fn a_backup_is_a_store_as_of_one_moment() {
     assert_eq!(list(&copy, under("/")).unwrap(), then);
     assert_eq!(create(&copy, "/other", "x").await, then.1 + 1);
     drop(copy);
-    assert_eq!(Store::open(&to, SMALL).unwrap().count(under("/")).unwrap(), 101);
+    assert_eq!(reopen(&to, SMALL).unwrap().count(under("/")).unwrap(), 101);
 }
 
 #[tokio::test]
