@@ -43,6 +43,7 @@ async fn a_wrong_password_is_tried_once_until_the_hold_is_over_or_the_secret_cha
     assert_eq!(condition(&host, "RedfishConnectionReady"), ("False".into(), "AuthenticationFailed".into()));
     let (count, until) = hold(&host).unwrap();
     assert_eq!((count, logins(&bmc)), (1, 1));
+    world.wait_for_event_of("server-01", "AuthenticationFailed").await;
 
     // Neither a restart nor a lost status shortens the hold.
     world.stop_operator().await;
