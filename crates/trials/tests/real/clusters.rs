@@ -23,8 +23,8 @@ async fn a_cluster_lives_and_dies_under_cluster_api_1_10() {
 }
 
 async fn a_cluster_lives_and_dies_under(release: CapiRelease) {
-    // One more than the cluster has at most: a roll-out brings the new machine before the old one goes.
-    let site = Site::start(release, 9).await;
+    // Four in each failure domain. Workers are spread by what is left, so that the control plane finds one in each.
+    let site = Site::start(release, 12).await;
     site.check_readme().await;
     site.apply_cluster(1, 2).await;
     site.wait_for_running(1, 2).await;
