@@ -2,6 +2,18 @@
 
 use serde_json::{Map, Value};
 
+/// What Go's decoder calls a value.
+pub(crate) fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// `metadata`, if the object has it.
 pub fn meta(object: &Value) -> Option<&Map<String, Value>> {
     object.get("metadata")?.as_object()

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 pub use self::json::{json, unknown_fields};
 pub use self::strategic::strategic;
+use crate::object::json_kind;
 use crate::status::{Details, Failure};
 
 /// Merge patch: RFC 7386, except that nulls inside lists are dropped too, unless the list takes the place of an object.
@@ -70,16 +71,4 @@ fn not_applicable() -> Failure {
 /// What Go says of a document that should be an object and is not.
 fn not_an_object(value: &Value) -> String {
     format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json_kind(value))
-}
-
-/// What Go's decoder calls a value.
-fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use super::parser::RESERVED;
 use crate::schema::{Kind, ListType, Node};
 
 /// As much as one request can carry; nothing in an object is bigger.
@@ -172,30 +173,8 @@ pub(super) fn count(limit: i64) -> u64 {
 
 /// A field's name as expressions spell it; `None` if they cannot.
 pub(super) fn escape(name: &str) -> Option<String> {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    if RESERVED.contains(&name) {
+    const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
+    if LITERALS.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     let first = name.chars().next()?;

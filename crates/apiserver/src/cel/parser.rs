@@ -12,7 +12,8 @@ const LONGEST: usize = 100_000;
 const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
                        BYTES, IDENTIFIER}";
 
-const RESERVED: [&str; 17] = [
+/// Words that name nothing, though no rule of the grammar uses them.
+pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",

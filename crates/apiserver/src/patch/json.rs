@@ -3,7 +3,8 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{json_kind, not_applicable};
+use super::not_applicable;
+use crate::object::json_kind;
 use crate::status::Failure;
 
 /// More operations than this are refused unread.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::node::Node;
 use super::path::Path;
 use super::read;
+use crate::object::json_kind;
 use crate::status::quoted;
 
 /// The schema of `apiVersion`, `kind` or `metadata`.
@@ -289,16 +290,4 @@ fn integer(number: &serde_json::Number) -> Option<i64> {
         #[allow(clippy::cast_possible_truncation, reason = "whole and small enough")]
         whole.then_some(float as i64)
     })
-}
-
-/// How Go's decoder calls a JSON value.
-fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

@@ -10,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use crate::catalogue::Served;
+use crate::object::json_kind;
 use crate::protobuf;
 use crate::request::body::{Document, Encoding, LIMIT, media_type, too_large, unknown_format};
 use crate::status::Failure;
@@ -219,15 +220,4 @@ pub(super) fn patch(headers: &HeaderMap, text: &Bytes) -> Result<Patch, Failure>
         STRATEGIC_PATCH => Patch::Strategic(Document::json(text).map_err(Failure::bad_request)?),
         _ => Patch::Apply(text.clone()),
     })
-}
-
-fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

@@ -4,7 +4,7 @@ use conformance::Story;
 use serde_json::{Value, json};
 
 use crate::court::cases;
-use crate::samples::{DEFINITIONS, definition, definition_with_schema, object};
+use crate::samples::{DEFINITIONS, accepted, definition, definition_with_schema, object, refused, thing};
 
 cases![
     a_rule_refuses,
@@ -33,21 +33,6 @@ cases![
 
 fn rules(properties: Value, rules: Value) -> Value {
     json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules})
-}
-
-async fn thing(s: &mut Story, spec: Value) -> String {
-    let definition = definition(s, "Thing", spec);
-    s.define(definition).await
-}
-
-async fn accepted(s: &mut Story, path: &str, spec: Value) {
-    let object = object(s, "Thing", "a", spec);
-    s.post(&format!("{path}?dryRun=All"), object).await.is(201);
-}
-
-async fn refused(s: &mut Story, path: &str, spec: Value) {
-    let object = object(s, "Thing", "a", spec);
-    s.post(&format!("{path}?dryRun=All"), object).await.is(422);
 }
 
 async fn a_rule_refuses(s: &mut Story) {

@@ -91,3 +91,21 @@ pub(crate) fn encoded(text: &str) -> String {
 fn widgets() -> Value {
     serde_saphyr::from_str(include_str!("widgets.yaml")).unwrap()
 }
+
+/// Defines a Thing, and answers its path.
+pub(crate) async fn thing(s: &mut Story, spec: Value) -> String {
+    let definition = definition(s, "Thing", spec);
+    s.define(definition).await
+}
+
+/// A Thing that would be taken.
+pub(crate) async fn accepted(s: &mut Story, path: &str, spec: Value) {
+    let object = object(s, "Thing", "a", spec);
+    s.post(&format!("{path}?dryRun=All"), object).await.is(201);
+}
+
+/// A Thing that is not valid.
+pub(crate) async fn refused(s: &mut Story, path: &str, spec: Value) {
+    let object = object(s, "Thing", "a", spec);
+    s.post(&format!("{path}?dryRun=All"), object).await.is(422);
+}

@@ -1,10 +1,10 @@
 //! What a schema does to objects: pruning, defaulting, validation with Kubernetes' own words.
 
 use conformance::Story;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::court::cases;
-use crate::samples::{WIDGETS, definition, definition_with_schema, object, widget};
+use crate::samples::{WIDGETS, accepted, definition_with_schema, object, refused, thing, widget};
 
 cases![
     unknown_fields_are_pruned,
@@ -28,21 +28,6 @@ cases![
     a_missing_spec,
     numbers_keep_their_shape,
 ];
-
-async fn thing(s: &mut Story, spec: Value) -> String {
-    let definition = definition(s, "Thing", spec);
-    s.define(definition).await
-}
-
-async fn accepted(s: &mut Story, path: &str, spec: Value) {
-    let object = object(s, "Thing", "a", spec);
-    s.post(&format!("{path}?dryRun=All"), object).await.is(201);
-}
-
-async fn refused(s: &mut Story, path: &str, spec: Value) {
-    let object = object(s, "Thing", "a", spec);
-    s.post(&format!("{path}?dryRun=All"), object).await.is(422);
-}
 
 async fn unknown_fields_are_pruned(s: &mut Story) {
     let path = thing(s, json!({"type": "object", "properties": {
