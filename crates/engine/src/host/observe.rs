@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Deed, Fault, Origin, Phase, Road, pace,
+    BmcSight, Deed, Fault, Origin, Phase, Road, pace,
     step::{Answers, Scene},
 };
 use crate::{
@@ -90,7 +90,7 @@ impl Scene<'_> {
                 if news && self.record.fault.as_ref().is_some_and(|fault| fault.origin == Origin::Look) {
                     self.recovered();
                 }
-                if outcome.is_some() && refusal.is_none() && self.drives_show_what_was_ordered(seen) {
+                if self.media_have_come_to_rest(bmc, seen) {
                     self.record.media = None;
                 }
                 match (outcome, refusal) {
@@ -111,21 +111,24 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether the drives are as the act with media that we performed should leave them: nothing of it is still to come.
-    fn drives_show_what_was_ordered(&self, seen: &Seen) -> bool {
-        let Some(drives) = &seen.media else { return false };
-        let occupied = drives.iter().any(Media::is_occupied);
-        match self.record.doing.as_ref().map(|doing| doing.what) {
-            Some(Deed::PrepareBoot) => occupied,
-            Some(Deed::CleanUp) => !occupied,
-            _ => false,
+    /// Whether nothing of the last act with media is still to come: the drives are as it should leave them, or it was refused.
+    /// Also if it was for something that nobody wants any more.
+    fn media_have_come_to_rest(&self, bmc: &BmcSight, seen: &Seen) -> bool {
+        let Some(moving) = &self.record.media else { return false };
+        let Some(outcome) = bmc.act.as_ref().filter(|outcome| Some(outcome.number) == moving.act) else { return false };
+        match &outcome.result {
+            Ok(()) => {
+                let shown = seen.media.as_ref().map(|drives| drives.iter().any(Media::is_occupied));
+                shown == Some(moving.inserts)
+            }
+            Err(failure) => was_refused(failure),
         }
     }
 
     /// Whether what the drives show cannot be believed yet; if so, waits. Media come and go in the background and are
     /// reported late, so it can be when it is known that what we ordered was carried out, or when time has passed.
     pub(super) fn media_may_be_moving(&mut self, scope: Scope) -> bool {
-        let Some(since) = self.record.media else { return false };
+        let Some(since) = self.record.media.as_ref().map(|moving| moving.since) else { return false };
         let until = pace::later(since, pace::MEDIA_LIMIT);
         let ordered = self.doing(Deed::PrepareBoot).or(self.doing(Deed::CleanUp)).is_some();
         let outcome = self.latest_sight().and_then(|bmc| bmc.act.as_ref());
@@ -153,9 +156,6 @@ impl Scene<'_> {
             return;
         }
         self.reopen_restart(failure);
-        if was_refused(failure) {
-            self.record.media = None;
-        }
         self.fail(Origin::Act, failure.clone(), at);
     }
 

@@ -44,9 +44,9 @@ pub struct Record {
     /// What we did about a boot override that would boot the image again at every later start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disarming: Option<Disarming>,
-    /// When we last had media inserted or ejected, unless what came of it was seen. What its BMC shows may be about to change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media: Option<Timestamp>,
+    /// What we last had done with media, unless what came of it was seen. What its BMC shows may be about to change.
+    #[serde(default, rename = "moving", skip_serializing_if = "Option::is_none")]
+    pub media: Option<Moving>,
     /// The last power state that was seen.
     #[serde(default)]
     pub power: PowerState,
@@ -82,7 +82,7 @@ impl Record {
             left: None,
             // For all we know it was given power, or an image, a moment ago.
             started: (anchor.milestone >= Milestone::Written).then_some(now),
-            media: matches!(anchor.milestone, Milestone::Armed | Milestone::Releasing).then_some(now),
+            media: matches!(anchor.milestone, Milestone::Armed | Milestone::Releasing).then_some(Moving::unknown(now)),
             assumed_booted: false,
             disarming: None,
             anchor,
@@ -129,7 +129,9 @@ impl Record {
             fault.next_try = fault.next_try.min(latest_try);
         }
         self.started = self.started.map(|started| started.min(now));
-        self.media = self.media.map(|media| media.min(now));
+        if let Some(moving) = &mut self.media {
+            moving.since = moving.since.min(now);
+        }
         if let Some(disarming) = &mut self.disarming {
             disarming.last = disarming.last.min(now);
         }
@@ -218,6 +220,25 @@ pub struct Doing {
     pub since: Timestamp,
     /// When the first of several tries at the same thing was decided.
     pub first: Timestamp,
+}
+
+/// Media that are inserted or ejected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moving {
+    /// When that was decided.
+    pub since: Timestamp,
+    /// The act by which it is done; `None` if that was forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub act: Option<u64>,
+    /// Whether it leaves an image in the drive.
+    #[serde(default)]
+    pub inserts: bool,
+}
+
+impl Moving {
+    fn unknown(since: Timestamp) -> Self {
+        Self { since, act: None, inserts: false }
+    }
 }
 
 /// What an act is for.

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Anchor, Ask, BmcSight, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Origin, Phase, Record, Road, Sight,
-    Wait, pace,
+    Anchor, Ask, BmcSight, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Moving, Origin, Phase, Record, Road,
+    Sight, Wait, pace,
 };
 use crate::{
     failure::{Failure, Kind},
@@ -389,8 +389,9 @@ impl<'a> Scene<'a> {
         } else if acts.contains(&Act::PowerOff) {
             self.record.started = None;
         }
-        if acts.iter().any(|act| matches!(act, Act::InsertMedia { .. } | Act::EjectMedia)) {
-            self.record.media = Some(now);
+        let inserts = acts.iter().any(|act| matches!(act, Act::InsertMedia { .. }));
+        if inserts || acts.contains(&Act::EjectMedia) {
+            self.record.media = Some(Moving { since: now, act: Some(self.record.acted), inserts });
         }
         let names: Vec<_> = acts.iter().map(Act::name).collect();
         self.record.note(now, names.join(", "));

@@ -9,7 +9,7 @@ use crate::{
     hardware::Hardware,
     host::{
         Anchor, Ask, AuthHold, Author, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment,
-        Origin, Outcome, Phase, Record, Remembered, Road, Sight, Wait, Whereabouts, step,
+        Moving, Origin, Outcome, Phase, Record, Remembered, Road, Sight, Wait, Whereabouts, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -143,8 +143,9 @@ fn power() -> impl Strategy<Value = PowerState> {
 fn record() -> impl Strategy<Value = Record> {
     let first = (phase(), time(), of(phase()), anchor(), any::<bool>(), number(), of(doing()), count());
     let disarming = (count(), time(), any::<bool>()).prop_map(|(tries, last, over)| Disarming { tries, last, over });
+    let moving = (time(), of(number()), any::<bool>()).prop_map(|(since, act, inserts)| Moving { since, act, inserts });
     let second =
-        ((of(time()), of(time()), of(disarming)), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
+        ((of(time()), of(moving), of(disarming)), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
     (first, second).prop_map(
         |(
             (phase, since, left, anchor, inspected, acted, doing, boots),
