@@ -188,12 +188,12 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             }
             let ours = claim.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
             if claim.meta().deletion_timestamp.is_some() && !ours {
-                self.forget(&key);
+                self.retire(&key);
                 return Ok(None);
             }
             let decision = self.look(&claim, &key);
-            if !decision.step.acts.contains(&Act::Place) {
-                self.placer.withdraw(&name_of(&key));
+            if !decision.step.acts.contains(&Act::Place) && !self.placer.withdraw(&name_of(&key)) {
+                return Ok(None);
             }
             match self.carry_out(&claim, &key, &decision).await? {
                 Next::Decide(written) => claim = Arc::new(written),
@@ -395,11 +395,13 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         }
         let rest: Vec<_> = claim.finalizers().iter().filter(|finalizer| *finalizer != D::FINALIZER).collect();
         match self.write(claim, key, json!({ "metadata": { "finalizers": rest } }), "finalizer").await {
-            Err(Error::Write { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {}
+            Err(Error::Write { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {
+                self.latest.put(claim);
+            }
             result => drop(result?),
         }
         info!(claim = %key, "forgotten");
-        self.forget(key);
+        self.retire(key);
         Ok(Next::Rest(None))
     }
 
@@ -485,10 +487,16 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         stated.unwrap_or_else(|| vec![ZONE_LABEL.to_owned()])
     }
 
-    /// Lets go of everything that is kept about a claim in memory.
-    pub(crate) fn forget(&self, key: &HostKey) {
+    /// Nothing is done for it any more. How it ended is remembered until the watch has shown that: it may still show the
+    /// claim as it was before its deletion, and such a one would get a host.
+    fn retire(&self, key: &HostKey) {
         self.placer.withdraw(&name_of(key));
         self.nodes.forget(&name_of(key));
+    }
+
+    /// The watch has shown its end.
+    pub(crate) fn forget(&self, key: &HostKey) {
+        self.retire(key);
         self.latest.forget(key);
     }
 

@@ -135,7 +135,7 @@ impl<D: HostDialect> HostLoop<D> {
         let key = HostKey::of(host);
         let ours = host.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
         if host.meta().deletion_timestamp.is_some() && !ours {
-            self.forget(&key);
+            self.retire(&key);
             return Ok(None);
         }
         let goal = D::goal(host, self.depot.as_deref());
@@ -373,11 +373,11 @@ impl<D: HostDialect> HostLoop<D> {
     async fn let_go(&self, host: &D::Host, key: &HostKey) -> Result<(), Error> {
         let rest: Vec<_> = host.finalizers().iter().filter(|finalizer| *finalizer != D::FINALIZER).collect();
         match self.patch_metadata(host, key, json!({ "finalizers": rest }), "finalizer").await {
-            Err(Error::Write { source, .. }) if is_gone(&source) => {}
+            Err(Error::Write { source, .. }) if is_gone(&source) => self.latest.put(host),
             result => drop(result?),
         }
         info!(host = %key, "forgotten");
-        self.forget(key);
+        self.retire(key);
         Ok(())
     }
 
@@ -446,10 +446,16 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    /// Lets go of everything that is kept about a host in memory.
-    pub(crate) fn forget(&self, key: &HostKey) {
+    /// Nothing is done for it any more. How it ended is remembered until the watch has shown that: it may still show the
+    /// host as it was before its deletion, and such a one would be looked at.
+    fn retire(&self, key: &HostKey) {
         self.hands.forget(key);
         self.brake.forget(&key.to_string());
+    }
+
+    /// The watch has shown its end.
+    pub(crate) fn forget(&self, key: &HostKey) {
+        self.retire(key);
         self.latest.forget(key);
     }
 

@@ -2,18 +2,37 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use kube::ResourceExt;
+use tokio::time::Instant;
 
 use crate::dialect::HostKey;
 
+/// A watch that is behind for longer has other troubles, and what we write is checked by the API server.
+const KEPT_FOR: Duration = Duration::from_mins(10);
+
 /// What we wrote and the watch has not shown yet.
 #[derive(Debug)]
-pub(crate) struct Latest<K>(Mutex<HashMap<HostKey, Arc<K>>>);
+pub(crate) struct Latest<K>(Mutex<Shelf<K>>);
+
+#[derive(Debug)]
+struct Shelf<K> {
+    written: HashMap<HostKey, Written<K>>,
+    /// With so many on it, it is cleared of what was left there: the watch may show the end of an object before we know
+    /// that our last write of it was taken.
+    full_at: usize,
+}
+
+#[derive(Debug)]
+struct Written<K> {
+    object: Arc<K>,
+    at: Instant,
+}
 
 impl<K> Default for Latest<K> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Mutex::new(Shelf { written: HashMap::new(), full_at: 64 }))
     }
 }
 
@@ -21,12 +40,12 @@ impl<K: ResourceExt + Clone> Latest<K> {
     /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
     pub(crate) fn newest(&self, seen: Arc<K>) -> Arc<K> {
         let key = HostKey::of(seen.as_ref());
-        let mut written = self.written();
-        let Some(ours) = written.get(&key) else { return seen };
-        if version(ours.as_ref()) > version(seen.as_ref()) {
-            return ours.clone();
+        let mut kept = self.shelf();
+        let Some(ours) = kept.written.get(&key) else { return seen };
+        if version(ours.object.as_ref()) > version(seen.as_ref()) {
+            return ours.object.clone();
         }
-        written.remove(&key);
+        kept.written.remove(&key);
         seen
     }
 
@@ -34,15 +53,20 @@ impl<K: ResourceExt + Clone> Latest<K> {
     pub(crate) fn put(&self, object: &K) {
         let mut object = object.clone();
         object.meta_mut().managed_fields = None;
-        self.written().insert(HostKey::of(&object), Arc::new(object));
+        let mut kept = self.shelf();
+        if kept.written.len() >= kept.full_at {
+            kept.written.retain(|_, written| written.at.elapsed() < KEPT_FOR);
+            kept.full_at = 64 + 2 * kept.written.len();
+        }
+        kept.written.insert(HostKey::of(&object), Written { object: Arc::new(object), at: Instant::now() });
     }
 
-    /// It is gone.
+    /// The watch has shown that it is gone, or knows better than we do.
     pub(crate) fn forget(&self, key: &HostKey) {
-        self.written().remove(key);
+        self.shelf().written.remove(key);
     }
 
-    fn written(&self) -> MutexGuard<'_, HashMap<HostKey, Arc<K>>> {
+    fn shelf(&self) -> MutexGuard<'_, Shelf<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -50,4 +74,38 @@ impl<K: ResourceExt + Clone> Latest<K> {
 /// Numbers in practice. Where they are not, the watch is believed and a conflict sorts it out.
 fn version(object: &impl ResourceExt) -> u64 {
     object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use api::beskar7::PhysicalHost;
+    use serde_json::json;
+
+    use super::*;
+
+    fn host(name: &str, version: u64) -> PhysicalHost {
+        serde_json::from_value(json!({
+            "metadata": { "name": name, "namespace": "lab", "uid": name, "resourceVersion": version.to_string() },
+            "spec": { "redfishConnection": { "address": "https://a", "credentialsSecretRef": "bmc" } },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_we_wrote_counts_until_the_watch_has_caught_up() {
+        let latest = Latest::default();
+        latest.put(&host("a", 5));
+        let newest = |seen: u64| version(latest.newest(Arc::new(host("a", seen))).as_ref());
+        assert_eq!((newest(4), newest(4), newest(6), newest(4)), (5, 5, 6, 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_asks_for_again_is_not_kept_for_ever() {
+        let latest = Latest::default();
+        for number in 0..10_000 {
+            latest.put(&host(&number.to_string(), 1));
+            tokio::time::advance(Duration::from_secs(1)).await;
+            assert!(latest.shelf().written.len() <= 2 * 600 + 64);
+        }
+    }
 }

@@ -60,14 +60,16 @@ impl Placer {
         }
     }
 
-    /// Does not wait any more.
-    pub(crate) fn withdraw(&self, claimant: &ClaimantName) {
+    /// Does not wait any more. Answers whether that came in time: while a claim is being written, nobody can say whether it
+    /// has a host.
+    pub(crate) fn withdraw(&self, claimant: &ClaimantName) -> bool {
         let mut room = self.room();
         room.waiting.remove(claimant);
         room.refusals.remove(claimant);
+        !room.writing.contains(claimant)
     }
 
-    /// Whether a claim for it is being written right now. Until that is over, nobody can say whether it has a host.
+    /// Whether a claim for it is being written right now.
     pub(crate) fn is_writing(&self, claimant: &ClaimantName) -> bool {
         self.room().writing.contains(claimant)
     }
