@@ -359,6 +359,10 @@ impl Built {
                             "target": self.target(&format!("{path}/Actions/VirtualMedia.EjectMedia")),
                         },
                     });
+                    if rules.lists_protocols {
+                        body["Actions"]["#VirtualMedia.InsertMedia"]["TransferProtocolType@Redfish.AllowableValues"] =
+                            json!(protocols(rules.schemes));
+                    }
                 }
                 Some(self.node(&path, "VirtualMedia.v1_4_0.VirtualMedia", body))
             }
@@ -415,3 +419,11 @@ impl Built {
 }
 
 const FIRMWARE: &[(&str, &str)] = &[("BMC", "BMC Firmware"), ("BIOS", "System BIOS")];
+
+/// What Redfish calls the ways that go with these schemes.
+fn protocols(schemes: &[&str]) -> Vec<String> {
+    let names = schemes.iter().map(|scheme| if *scheme == "smb" { "CIFS".to_owned() } else { scheme.to_uppercase() });
+    let mut names: Vec<_> = names.collect();
+    names.dedup();
+    names
+}

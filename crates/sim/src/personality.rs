@@ -339,6 +339,8 @@ pub struct MediaRules {
     pub must_insert: bool,
     /// Schemes of image URLs.
     pub schemes: &'static [&'static str],
+    /// InsertMedia lists the protocols that go with them.
+    pub lists_protocols: bool,
     /// URLs with `?`, `&` or `=` are refused.
     pub refuses_queries: bool,
     /// What an insertion into a full drive gets.

@@ -113,6 +113,7 @@ pub fn generic() -> Personality {
             required_parameters: &[],
             must_insert: false,
             schemes: &["http", "https", "nfs", "cifs", "smb"],
+            lists_protocols: false,
             refuses_queries: false,
             occupied: Refusal {
                 status: 400,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use api::beskar7::PhysicalHost;
 use futures::future::join_all;
 use serde_json::json;
+use sim::personality::MediaRules;
 use sim::{BootSource, Effect, Enabled, Hardware, Kind, Personality, PowerState, Timing};
 use testkit::wait_for;
 
@@ -73,6 +74,31 @@ async fn an_image_that_the_bmc_refuses_is_told_in_its_words_and_a_corrected_one_
     let host = world.wait_for_state(HOST, "Provisioned").await;
     assert_eq!((fault_of(&host), runs(&bmc)), (None, Some(BootSource::Cd(ISO.into()))));
     assert_eq!(resets(&bmc), ["ForceOff", "On"]);
+}
+
+#[tokio::test]
+async fn a_bmc_that_takes_images_in_other_ways_says_in_which() {
+    let takes = |schemes: &'static [&'static str]| {
+        let mut personality = sim::personality::generic();
+        personality.media = MediaRules { schemes, lists_protocols: true, ..personality.media };
+        personality
+    };
+    let cases = [
+        (takes(&["https"]), ISO, "takes images by HTTPS only, and this one is offered by HTTP"),
+        (takes(&["http"]), "https://images.test/os.iso", "takes images by HTTP only, and this one is offered by HTTPS"),
+        (takes(&["nfs", "cifs", "smb"]), ISO, "takes images by NFS, CIFS only, and this one is offered by HTTP"),
+        // One that lists nothing, but is known.
+        (sim::personality::openbmc(), ISO, "only takes images from https"),
+    ];
+    join_all(cases.map(async |(personality, image, words)| {
+        let (world, bmc) = hurried_world("other-ways", running(personality)).await;
+        world.patch_spec(HOST, claim("me", image)).await;
+        let host = world.wait_for_fault(HOST, "MediaRefused").await;
+        let told = sentence(&host, "HostProvisioned");
+        assert!(told.contains(words), "{told}");
+        assert_eq!((bmc.first().boots, bmc.first().media()), (0, None));
+    }))
+    .await;
 }
 
 #[tokio::test]
