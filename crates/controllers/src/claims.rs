@@ -257,7 +257,11 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         }
         for act in &decision.step.acts {
             match act {
-                Act::Protect => return self.protect(claim, key).await.map(Next::Decide),
+                Act::Protect => {
+                    self.protect(claim, key).await?;
+                    // Who is deleted in this very moment is gone all the same: it gets a host when the watch shows it protected.
+                    return Ok(Next::Rest(None));
+                }
                 Act::NameProvider(provider) => {
                     return self.write(claim, key, D::provider(provider), "provider id").await.map(Next::Decide);
                 }
@@ -494,9 +498,10 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         self.nodes.forget(&name_of(key));
     }
 
-    /// The watch has shown its end.
+    /// The watch has shown its end, which a finalizer does not prevent that is added at the moment of a deletion.
     pub(crate) fn forget(&self, key: &HostKey) {
-        self.retire(key);
+        self.placer.forget(&name_of(key));
+        self.nodes.forget(&name_of(key));
         self.latest.forget(key);
     }
 

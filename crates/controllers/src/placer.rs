@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use engine::placement::{Outcome, Request, place};
 use futures::StreamExt as _;
-use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
@@ -46,6 +46,8 @@ struct Room {
     waiting: BTreeMap<ClaimantName, Wanted>,
     /// Whose claims are being written.
     writing: HashSet<ClaimantName>,
+    /// Who of these is gone meanwhile.
+    gone: HashSet<ClaimantName>,
     /// Why somebody got no host, and since when that is said.
     refusals: HashMap<ClaimantName, (String, Instant)>,
 }
@@ -67,6 +69,13 @@ impl Placer {
         room.waiting.remove(claimant);
         room.refusals.remove(claimant);
         !room.writing.contains(claimant)
+    }
+
+    /// It is gone. A claim that is being written for it is taken off again: nobody else would.
+    pub(crate) fn forget(&self, claimant: &ClaimantName) {
+        if !self.withdraw(claimant) {
+            self.room().gone.insert(claimant.clone());
+        }
     }
 
     /// Whether a claim for it is being written right now.
@@ -147,6 +156,8 @@ impl Placer {
                 Ok(host) => {
                     info!(claimant = %format!("{}/{}", claimant.0, claimant.1), host = %key, "claimed");
                     self.withdraw(&claimant);
+                    let gone = self.room().gone.remove(&claimant);
+                    let host = if gone { take_off::<D>(client.clone(), &key, host).await } else { host };
                     tell_host.send(key).ok();
                     roster.put::<D>(&host)
                 }
@@ -162,7 +173,10 @@ impl Placer {
                     Vec::new()
                 }
             };
-            self.room().writing.remove(&claimant);
+            let mut room = self.room();
+            room.writing.remove(&claimant);
+            room.gone.remove(&claimant);
+            drop(room);
             for claimant in told.into_iter().chain([claimant]) {
                 tell.send(claimant).ok();
             }
@@ -197,4 +211,19 @@ async fn write<D: HostDialect>(client: Client, key: HostKey, version: u64, mut p
     patch["metadata"]["uid"] = json!(key.uid);
     let hosts: Api<D::Host> = Api::namespaced(client, &key.namespace);
     hosts.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// Takes the claim of somebody off who went while it was written. If that fails, the host's own loop does it later.
+async fn take_off<D: HostDialect>(client: Client, key: &HostKey, host: D::Host) -> D::Host {
+    let mut patch = D::without_claim();
+    patch["metadata"]["resourceVersion"] = json!(host.resource_version());
+    patch["metadata"]["uid"] = json!(key.uid);
+    let hosts: Api<D::Host> = Api::namespaced(client, &key.namespace);
+    match hosts.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        Ok(host) => host,
+        Err(error) => {
+            warn!(%error, host = %key, "the claim of somebody who is gone cannot be taken off");
+            host
+        }
+    }
 }
