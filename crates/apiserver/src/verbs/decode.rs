@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::builtins;
 use crate::catalogue::Served;
+use crate::object::json_kind;
 use crate::request::body::{Document, key_order};
 use crate::request::query::FieldValidation;
 use crate::resource::Resource;
@@ -187,10 +188,10 @@ fn read_metadata(object: &mut Value, resource: &Resource) -> Result<Vec<String>,
             return Ok(Vec::new());
         }
         other if custom => {
-            return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", kind_of(other)));
+            return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", json_kind(other)));
         }
         other => {
-            let (found, kind) = (kind_of(other), &resource.kind);
+            let (found, kind) = (json_kind(other), &resource.kind);
             return Err(format!(
                 "json: cannot unmarshal {found} into Go struct field {kind}.metadata of type v1.ObjectMeta"
             ));
@@ -224,7 +225,7 @@ fn read_meta_field(
 ) -> Result<Option<Value>, Why> {
     let wrong = |value: &Value, go_type: &str| {
         let prefix = if custom { "ObjectMeta" } else { "ObjectMeta.metadata" };
-        format!("json: cannot unmarshal {} into Go struct field {prefix}.{key} of type {go_type}", kind_of(value))
+        format!("json: cannot unmarshal {} into Go struct field {prefix}.{key} of type {go_type}", json_kind(value))
     };
     Ok(match (go_type, value) {
         (_, Value::Null) => None,
@@ -257,7 +258,7 @@ fn read_meta_field(
                     return Err(wrong(&owner, "v1.OwnerReference"));
                 }
                 owners.push(read_owner(owner, index, unknown).map_err(|(value, field, go_type)| {
-                    let (kind, prefix) = (kind_of(&value), if custom { "" } else { "metadata." });
+                    let (kind, prefix) = (json_kind(&value), if custom { "" } else { "metadata." });
                     format!(
                         "json: cannot unmarshal {kind} into Go struct field OwnerReference.{prefix}ownerReferences.{field} \
                          of type {go_type}"
@@ -308,18 +309,6 @@ fn read_time(text: &str) -> Result<String, Why> {
         Err(_) => {
             Err(format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""))
         }
-    }
-}
-
-/// What Go's decoder calls a value.
-pub(super) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::decode::kind_of;
 use super::draft::Draft;
 use super::{Api, Lens, Paging, not_found, plain_failure, qualified, qualified_kind, store_failure};
 use crate::catalogue::Served;
 use crate::object;
+use crate::object::json_kind;
 use crate::request::query::{Query, check_dry_run, invalid_options};
 use crate::selector::Selector;
 use crate::status::{Failure, FieldError, FieldFault};
@@ -194,7 +194,7 @@ impl Api {
 /// Whether the options are of the types that Go gives them; `Err` is what it would say.
 fn check_types(body: &Value) -> Result<(), String> {
     let wrong = |value: &Value, owner: &str, key: &str, go_type: &str| {
-        let kind = kind_of(value);
+        let kind = json_kind(value);
         format!("json: cannot unmarshal {kind} into Go struct field {owner}.{key} of type {go_type}")
     };
     let is_text: fn(&Value) -> bool = Value::is_string;

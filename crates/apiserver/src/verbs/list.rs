@@ -8,9 +8,9 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, NO_P
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::decode::kind_of;
 use super::{Api, Lens, plain_failure, store_failure, too_large_version};
 use crate::catalogue::Served;
+use crate::object::json_kind;
 use crate::request::body::Document;
 use crate::request::query::{ListParameters, parse_uint};
 use crate::resource::Scope;
@@ -263,7 +263,7 @@ fn read_token(text: &str, prefix: &str) -> Result<(Option<Revision>, String), St
     })?;
     let token = Document::json(&bytes.into()).map_err(invalid)?.value;
     if !token.is_object() {
-        let kind = kind_of(&token);
+        let kind = json_kind(&token);
         return Err(invalid(format!("json: cannot unmarshal {kind} into Go value of type storage.continueToken")));
     }
     let version = token.get("v").and_then(Value::as_str).unwrap_or_default();

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::create::{check_open, drop_status, remarks, settle_namespace};
-use super::decode::{Read, cannot_be_patched, cannot_be_patched_in, kind_of, not_another_built_in, read};
+use super::decode::{Read, cannot_be_patched, cannot_be_patched_in, not_another_built_in, read};
 use super::update::{Attempt, Record, check_name, keep_other_parts, part_name};
 use super::{Api, Incoming, WriteOptions, Written, modified, not_found, plain_failure, qualified};
 use crate::catalogue::Served;
-use crate::object;
+use crate::object::{self, json_kind};
 use crate::ownership::{self, Operation, Writer};
 use crate::patch;
 use crate::request::body::Document;
@@ -188,7 +188,7 @@ fn read_intent(served: &Served, text: &Bytes) -> Result<Document, Failure> {
     let decoding = |why: String| Failure::bad_request(format!("error decoding YAML: {why}"));
     let intent = Document::yaml(text).map_err(|why| decoding(format!("error converting YAML to JSON: {why}")))?;
     if !intent.value.is_object() && !intent.value.is_null() {
-        let kind = kind_of(&intent.value);
+        let kind = json_kind(&intent.value);
         return Err(decoding(format!(
             "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
              map[string]interface {{}}"
@@ -209,7 +209,7 @@ fn check_type_meta(served: &Served, patched: &Value) -> Result<(), String> {
         return Err(format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ \
              APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-            kind_of(patched)
+            json_kind(patched)
         ));
     }
     for key in ["apiVersion", "kind"] {
@@ -217,7 +217,7 @@ fn check_type_meta(served: &Served, patched: &Value) -> Result<(), String> {
             return Err(format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{key} of \
                  type string",
-                kind_of(wrong)
+                json_kind(wrong)
             ));
         }
     }

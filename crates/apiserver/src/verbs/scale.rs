@@ -3,11 +3,11 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::decode::{cannot_be_patched, kind_of};
+use super::decode::cannot_be_patched;
 use super::update::{Attempt, Before, check_name};
 use super::{Api, Patch, WriteOptions, modified, not_found, qualified_kind};
 use crate::catalogue::Served;
-use crate::object;
+use crate::object::{self, json_kind};
 use crate::patch;
 use crate::request::body::Document;
 use crate::resource::{Part, Scale};
@@ -114,7 +114,7 @@ fn wrong_replicas(scale: &Value) -> Option<String> {
         Value::Null => return None,
         Value::Number(number) if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) => return None,
         Value::Number(number) => format!("number {number}"),
-        other => kind_of(other).to_owned(),
+        other => json_kind(other).to_owned(),
     };
     Some(format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32"))
 }
