@@ -52,6 +52,14 @@ struct Room {
     refusals: HashMap<ClaimantName, (String, Instant)>,
 }
 
+impl Room {
+    fn withdraw(&mut self, claimant: &ClaimantName) -> bool {
+        self.waiting.remove(claimant);
+        self.refusals.remove(claimant);
+        !self.writing.contains(claimant)
+    }
+}
+
 impl Placer {
     /// Waits for a host from now on.
     pub(crate) fn ask(&self, claimant: &ClaimantName, wanted: Wanted) {
@@ -65,16 +73,14 @@ impl Placer {
     /// Does not wait any more. Answers whether that came in time: while a claim is being written, nobody can say whether it
     /// has a host.
     pub(crate) fn withdraw(&self, claimant: &ClaimantName) -> bool {
-        let mut room = self.room();
-        room.waiting.remove(claimant);
-        room.refusals.remove(claimant);
-        !room.writing.contains(claimant)
+        self.room().withdraw(claimant)
     }
 
     /// It is gone. A claim that is being written for it is taken off again: nobody else would.
     pub(crate) fn forget(&self, claimant: &ClaimantName) {
-        if !self.withdraw(claimant) {
-            self.room().gone.insert(claimant.clone());
+        let mut room = self.room();
+        if !room.withdraw(claimant) {
+            room.gone.insert(claimant.clone());
         }
     }
 

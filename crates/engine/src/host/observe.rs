@@ -111,18 +111,13 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether nothing of the last act with media is still to come: the drives are as it should leave them, or it was refused.
-    /// Also if it was for something that nobody wants any more.
+    /// Whether nothing of the last act with media is still to come: it was performed, and the drives are as it should leave
+    /// them. Also if it was for something that nobody wants any more.
     fn media_have_come_to_rest(&self, bmc: &BmcSight, seen: &Seen) -> bool {
         let Some(moving) = &self.record.media else { return false };
         let Some(outcome) = bmc.act.as_ref().filter(|outcome| Some(outcome.number) == moving.act) else { return false };
-        match &outcome.result {
-            Ok(()) => {
-                let shown = seen.media.as_ref().map(|drives| drives.iter().any(Media::is_occupied));
-                shown == Some(moving.inserts)
-            }
-            Err(failure) => was_refused(failure),
-        }
+        let shown = seen.media.as_ref().map(|drives| drives.iter().any(Media::is_occupied));
+        outcome.result.is_ok() && shown == Some(moving.inserts)
     }
 
     /// Whether what the drives show cannot be believed yet; if so, waits. Media come and go in the background and are
@@ -156,6 +151,9 @@ impl Scene<'_> {
             return;
         }
         self.reopen_restart(failure);
+        if was_refused(failure) {
+            self.record.media = None;
+        }
         self.fail(Origin::Act, failure.clone(), at);
     }
 
