@@ -6,7 +6,7 @@ mod site;
 
 use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -98,19 +98,34 @@ enum Folder {
     ForNow(TempDir),
 }
 
+impl Folder {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Lasting(path) => path,
+            Self::ForNow(temporary) => temporary.path(),
+        }
+    }
+
+    /// Removes it if it was only for now.
+    fn leave(self) -> anyhow::Result<()> {
+        let Self::ForNow(temporary) = self else { return Ok(()) };
+        let path = temporary.path().display().to_string();
+        temporary.close().with_context(|| format!("cannot remove {path}, which is no longer needed"))
+    }
+}
+
 pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
     args.logs.install()?;
     limits::raise_open_files();
-    runtime::start(args.threads)?.block_on(run(args))
+    let folder = args.folder()?;
+    let ran = runtime::start(args.threads)?.block_on(run(args, &folder));
+    // The runtime is gone, and with it every task that might still have held the store open.
+    ran.and_then(|()| folder.leave())
 }
 
-async fn run(args: &Args) -> anyhow::Result<()> {
+async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
     let shutdown = shutdown::token()?;
-    let folder = args.folder()?;
-    let data = match &folder {
-        Folder::Lasting(path) => path.as_path(),
-        Folder::ForNow(temporary) => temporary.path(),
-    };
+    let data = folder.path();
     // Before anything else is done: an address that is taken should not leave half a folder behind.
     let listener = TcpListener::bind(args.listen).await.with_context(|| {
         format!(
@@ -131,7 +146,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         register(&site.client, fleet).await?;
     }
     info!(version = env!("CARGO_PKG_VERSION"), api = site.url(), data = %data.display(), "beskar7 runs alone");
-    output::print(&announce::text(&site, &folder, fleet.as_ref(), args.api_only))?;
+    output::print(&announce::text(&site, folder, fleet.as_ref(), args.api_only))?;
     let worked = if args.api_only {
         shutdown.cancelled().await;
         Ok(())
