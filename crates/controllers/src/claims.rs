@@ -356,7 +356,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             return Ok(());
         }
         for held in decision.holdings.iter().skip(1) {
-            if held.holding.host.claimed && !held.holding.host.bound {
+            if held.holding.host.can_be_given_back() {
                 warn!(host = %held.key, "a second host bears the same claim; it is let go");
                 self.write_host(held, D::release(&held.holding.id, self.clock.now(), None), "the release").await?;
             }

@@ -209,6 +209,11 @@ impl Host {
         self.claimed && self.bound && self.phase == Phase::Provisioning
     }
 
+    /// Whether it bears the claim, and can be given back as if nothing had been.
+    pub fn can_be_given_back(&self) -> bool {
+        self.claimed && (!self.bound || self.never_ran())
+    }
+
     /// Whether nothing of ours can run on it. A host whose anchor was lost shows no milestone, but its phase tells.
     fn never_ran(&self) -> bool {
         matches!(self.milestone, Milestone::None | Milestone::Armed)

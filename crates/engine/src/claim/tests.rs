@@ -288,6 +288,25 @@ fn an_image_that_goes_bad_costs_no_machine_its_server_once_something_may_run_the
     }
 }
 
+#[test]
+fn a_second_host_is_given_back_unless_something_may_run_there() {
+    let accepted = Host { milestone: Milestone::None, ..preparing() };
+    for (host, wanted) in [
+        (accepted, true),
+        (preparing(), true),
+        (Host { claimed: false, ..preparing() }, false),
+        (Host { phase: Phase::Provisioning, milestone: Milestone::Written, ..host() }, false),
+        (host(), false),
+        // Its anchor was lost, but its phase tells.
+        (Host { milestone: Milestone::None, ..host() }, false),
+        // What runs or is cleaned up there is somebody else's.
+        (Host { bound: false, ..host() }, true),
+        (Host { bound: false, phase: Phase::Deprovisioning, milestone: Milestone::Releasing, ..host() }, true),
+    ] {
+        assert_eq!(host.can_be_given_back(), wanted, "{host:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_is_done_to_a_host_without_good_reason(

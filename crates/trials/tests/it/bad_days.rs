@@ -16,7 +16,7 @@ use crate::crash::{ELECTION_ROLE, TIMING, killed_after, killed_after_each};
 use crate::gate::Gate;
 use crate::machines::{host_of, iso, told};
 use crate::story::ISO;
-use crate::world::{Hurry, SOON, World, condition, instant_bmc, state_of};
+use crate::world::{Hurry, SOON, World, anchor, condition, instant_bmc, state_of};
 
 /// A quiet world with so many hosts, registered but not looked at.
 async fn hosts(prefix: &str, count: usize) -> World {
@@ -180,9 +180,9 @@ async fn a_claim_of_a_machine_that_is_gone_starts_nothing_and_makes_way_for_its_
     world.wait_for_event_of("server-00", "GhostClaim").await;
 }
 
-#[tokio::test]
-async fn a_claim_that_a_deposed_leader_left_on_a_second_server_is_taken_off_before_that_starts() {
-    let world = hosts("doubles", 2).await;
+/// A deposed leader leaves the claim of a machine on a second server, whose loop has accepted it or not.
+async fn a_second_server_is_given_back(prefix: &str, accepted: bool) {
+    let world = hosts(prefix, 2).await;
     let start_frozen = || {
         world.start_operator_with(SystemClock, |config| {
             config.cluster_api = false;
@@ -195,9 +195,15 @@ async fn a_claim_that_a_deposed_leader_left_on_a_second_server_is_taken_off_befo
     }
     world.create_machine("node", iso()).await;
     let first = wait_for("a claim", SOON, async || world.claimed_hosts().await.pop_first()).await;
+    let host = world.wait_until(&first, "the claim accepted", |host| anchor(host).get("claim").is_some()).await;
     world.stop_operator().await;
-    let host = world.host(&first).await;
     let second = if first == "server-00" { "server-01" } else { "server-00" };
+    if accepted {
+        let mut accepting = anchor(&world.host(second).await);
+        accepting["claim"] = anchor(&host)["claim"].clone();
+        accepting["seq"] = json!(accepting["seq"].as_u64().unwrap() + 1);
+        world.annotate(second, "beskar7.io/anchor", Some(&accepting.to_string())).await;
+    }
     world.annotate(second, "beskar7.io/claim-id", Some(&host.annotations()["beskar7.io/claim-id"])).await;
     let order = json!({ "consumerRef": host.spec.consumer_ref, "bootIsoSource": host.spec.boot_iso_source });
     world.patch_spec(second, order).await;
@@ -211,6 +217,18 @@ async fn a_claim_that_a_deposed_leader_left_on_a_second_server_is_taken_off_befo
     for name in ["server-00", "server-01"] {
         assert_eq!(world.bmc(name).first().boots, u32::from(name == kept), "{name}");
     }
+    let other = if kept == "server-00" { "server-01" } else { "server-00" };
+    world.wait_for_state(other, "Available").await;
+}
+
+#[tokio::test]
+async fn a_claim_that_a_deposed_leader_left_on_a_second_server_is_taken_off_before_that_starts() {
+    a_second_server_is_given_back("doubles", false).await;
+}
+
+#[tokio::test]
+async fn a_claim_that_a_second_server_has_accepted_is_taken_off_before_that_starts() {
+    a_second_server_is_given_back("accepted", true).await;
 }
 
 #[tokio::test]

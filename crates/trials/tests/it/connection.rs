@@ -10,14 +10,16 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Event, Secret};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 use sim::{Credentials, Effect, Fault, FaultBody, Kind, PowerState, Verb};
 use testkit::wait_for;
 use tracing_subscriber::filter::dynamic_filter_fn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 
 use crate::gate::Gate;
-use crate::world::{Hurry, SOON, World, assert_told, claim, condition, fault_of, instant_bmc, is_well, spec, state_of};
+use crate::world::{
+    Hurry, SOON, World, anchor, assert_told, claim, condition, fault_of, instant_bmc, is_well, spec, state_of,
+};
 
 const ISO: &str = "http://images.test/os.iso";
 
@@ -26,7 +28,7 @@ fn logins(bmc: &sim::Bmc) -> u64 {
 }
 
 fn hold(host: &PhysicalHost) -> Option<(u64, jiff::Timestamp)> {
-    let anchor: Value = serde_json::from_str(host.metadata.annotations.as_ref()?.get("beskar7.io/anchor")?).unwrap();
+    let anchor = anchor(host);
     let hold = anchor.get("hold")?;
     Some((hold["count"].as_u64().unwrap(), hold["until"].as_str().unwrap().parse().unwrap()))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sim::{Fleet, PowerState, ServeSpec, Serving};
 
-use crate::world::{Hurry, World, assert_told, claim, condition, instant_bmc, is_well, state_of};
+use crate::world::{Hurry, World, anchor, assert_told, claim, condition, instant_bmc, is_well, state_of};
 
 const ISO: &str = "http://images.test/os.iso";
 
@@ -189,9 +189,4 @@ async fn a_bmc_that_is_not_there_yet_is_found_when_it_comes() {
     let _serving = serve("server-01", false, port).await;
     let host = world.wait_for_state("server-01", "Available").await;
     assert!(is_well(&host), "{:?}", host.status);
-}
-
-fn anchor(host: &api::beskar7::PhysicalHost) -> Value {
-    let text = host.metadata.annotations.as_ref().and_then(|all| all.get("beskar7.io/anchor"));
-    serde_json::from_str(text.unwrap()).unwrap()
 }

@@ -421,6 +421,11 @@ pub(crate) fn state_of(host: &PhysicalHost) -> String {
 }
 
 /// The reason of a host's fault.
+/// What is never forgotten about a host; null before anything was stored.
+pub(crate) fn anchor(host: &PhysicalHost) -> Value {
+    host.annotations().get("beskar7.io/anchor").map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
+}
+
 pub(crate) fn fault_of(host: &PhysicalHost) -> Option<String> {
     Some(host.status.as_ref()?.fault.as_ref()?.reason.clone())
 }
