@@ -214,6 +214,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let sight = Sight {
             owner: if goal.needs_bootstrap.is_some() { self.with_sight_of_data(owner, claim) } else { owner },
             host: holdings.first().map(|held| held.holding.host.clone()),
+            doubles: holdings.iter().skip(1).map(|held| held.holding.host.clone()).collect(),
             image: self.image(claim),
             refusal: self.placer.refusal(&name_of(key)),
         };
@@ -250,12 +251,18 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     async fn carry_out(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Next<D::Claim>, Error> {
         // What names the provider lifts the block in the same write.
-        if !matches!(decision.step.acts.first(), Some(Act::NameProvider(_)))
+        if !decision.step.acts.iter().any(|act| matches!(act, Act::NameProvider(_)))
             && let Some(written) = self.block_move(claim, key, decision).await?
         {
             return Ok(Next::Decide(written));
         }
         for act in &decision.step.acts {
+            if matches!(act, Act::Release { .. } | Act::GiveBack { .. })
+                && let Some(why) = self.paused_now(key, decision).await
+            {
+                info!(claim = %key, why, "no host is released");
+                return Ok(Next::Rest(Some(LOOK_AGAIN)));
+            }
             match act {
                 Act::Protect => {
                     self.protect(claim, key).await?;
@@ -266,18 +273,12 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                     return self.write(claim, key, D::provider(provider), "provider id").await.map(Next::Decide);
                 }
                 Act::LetGo => return self.let_go(claim, key, decision).await,
-                Act::Release { host, quarantine } => {
-                    if let Some(why) = self.paused_now(key, decision).await {
-                        info!(claim = %key, host, why, "not released");
-                        return Ok(Next::Rest(Some(LOOK_AGAIN)));
-                    }
-                    self.release(decision, *quarantine).await?;
-                }
+                Act::Release { quarantine, .. } => self.release(decision, *quarantine).await?,
+                Act::GiveBack { host } => self.give_back(decision, host).await?,
                 Act::Place => self.ask(claim, key, decision),
                 Act::CheckImage => self.look_at_image(claim, key),
             }
         }
-        self.drop_doubles(decision).await?;
         self.await_node(claim, key, decision);
         self.tell(claim, key, decision).await?;
         Ok(Next::Rest(match decision.step.standing {
@@ -349,17 +350,10 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         Ok(())
     }
 
-    /// A leader that was deposed in the middle may have left a claim on a second host. Only a machine that was never named
-    /// after a host can have such doubles: any other one may run on what looks like one.
-    async fn drop_doubles(&self, decision: &Decision) -> Result<(), Error> {
-        if decision.memory.provider.is_some() || !matches!(decision.step.standing, Standing::Provisioning { .. }) {
-            return Ok(());
-        }
-        for held in decision.holdings.iter().skip(1) {
-            if held.holding.host.can_be_given_back() {
-                warn!(host = %held.key, "a second host bears the same claim; it is let go");
-                self.write_host(held, D::release(&held.holding.id, self.clock.now(), None), "the release").await?;
-            }
+    async fn give_back(&self, decision: &Decision, host: &str) -> Result<(), Error> {
+        for held in decision.holdings.iter().filter(|held| held.key.name == host) {
+            warn!(host = %held.key, "a second host bears the same claim; it is let go");
+            self.write_host(held, D::release(&held.holding.id, self.clock.now(), None), "the release").await?;
         }
         Ok(())
     }

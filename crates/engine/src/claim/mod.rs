@@ -74,6 +74,8 @@ pub struct Sight {
     pub owner: Owner,
     /// The host that bears this claim, or still acts for it.
     pub host: Option<Host>,
+    /// Other hosts that do: a leader that was deposed in the middle may leave a claim on a second one.
+    pub doubles: Vec<Host>,
     /// What is known of the image.
     pub image: Image,
     /// Why the placer found no host, if it was asked.

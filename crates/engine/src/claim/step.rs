@@ -13,6 +13,11 @@ pub enum Act {
     CheckImage,
     /// Let it take part in the placing.
     Place,
+    /// Take the claim off this other host.
+    GiveBack {
+        /// The host.
+        host: String,
+    },
     /// Store what the cluster knows its host by.
     NameProvider(String),
     /// Take the claim off this host.
@@ -173,16 +178,22 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
         let release = Act::Release { host: host.name.clone(), quarantine: None };
         return Standing::Blocked(why.clone()).with(release);
     }
-    if memory.provider.is_none() && !host.has_booted() {
-        let acts = if goal.needs_image && never_ran { vec![Act::CheckImage] } else { Vec::new() };
-        return Step { standing: host.standing(), acts };
+    let provisioned =
+        || Standing::Provisioned { host: host.name.clone(), provider: host.provider.clone(), trouble: host.trouble() };
+    if memory.provider.is_some() {
+        // What looks like a double now may be what runs.
+        return provisioned().rests();
     }
-    let standing =
-        Standing::Provisioned { host: host.name.clone(), provider: host.provider.clone(), trouble: host.trouble() };
-    match memory.provider {
-        Some(_) => standing.rests(),
-        None => standing.with(Act::NameProvider(host.provider.clone())),
+    let doubles = sight.doubles.iter().filter(|double| double.can_be_given_back());
+    let mut acts: Vec<_> = doubles.map(|double| Act::GiveBack { host: double.name.clone() }).collect();
+    if host.has_booted() {
+        acts.push(Act::NameProvider(host.provider.clone()));
+        return Step { standing: provisioned(), acts };
     }
+    if goal.needs_image && never_ran {
+        acts.push(Act::CheckImage);
+    }
+    Step { standing: host.standing(), acts }
 }
 
 fn part(goal: &Goal, sight: &Sight, leave: Leave) -> Step {
@@ -210,7 +221,7 @@ impl Host {
     }
 
     /// Whether it bears the claim, and can be given back as if nothing had been.
-    pub fn can_be_given_back(&self) -> bool {
+    fn can_be_given_back(&self) -> bool {
         self.claimed && (!self.bound || self.never_ran())
     }
 

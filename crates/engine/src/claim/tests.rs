@@ -30,7 +30,7 @@ fn machine() -> Machine {
 }
 
 fn sight() -> Sight {
-    Sight { owner: Owner::Machine(machine()), host: None, image: Image::Unknown, refusal: None }
+    Sight { owner: Owner::Machine(machine()), host: None, doubles: Vec::new(), image: Image::Unknown, refusal: None }
 }
 
 fn owned(machine: Machine) -> Sight {
@@ -248,9 +248,12 @@ fn any_sight() -> impl Strategy<Value = Sight> {
     });
     let image =
         prop_oneof![Just(Image::Unknown), Just(Image::Good), Just(Image::Unreachable(why())), Just(Image::Bad(why()))];
-    (owner, proptest::option::of(host), image).prop_map(|(owner, host, image)| Sight {
+    let double = host.clone().prop_map(|host| Host { name: "b".to_owned(), ..host });
+    let doubles = proptest::collection::vec(double, 0..2);
+    (owner, proptest::option::of(host), doubles, image).prop_map(|(owner, host, doubles, image)| Sight {
         owner,
         host,
+        doubles,
         image,
         refusal: None,
     })
@@ -303,8 +306,20 @@ fn a_second_host_is_given_back_unless_something_may_run_there() {
         (Host { bound: false, ..host() }, true),
         (Host { bound: false, phase: Phase::Deprovisioning, milestone: Milestone::Releasing, ..host() }, true),
     ] {
-        assert_eq!(host.can_be_given_back(), wanted, "{host:?}");
+        let double = Host { name: "b".to_owned(), ..host };
+        let given_back = Act::GiveBack { host: "b".to_owned() };
+        let with = |first: Host| Sight { doubles: vec![double.clone()], ..on(first) };
+        for first in [preparing(), self::host()] {
+            let after = step(&goal(), &memory(), &with(first));
+            assert_eq!(after.acts.contains(&given_back), wanted, "{double:?}: {after:?}");
+        }
+        let awaited = Sight { owner: Owner::Awaited, ..with(preparing()) };
+        for after in [step(&goal(), &memory(), &awaited), step(&goal(), &named(), &with(self::host()))] {
+            assert!(!after.acts.contains(&given_back), "{double:?}: {after:?}");
+        }
     }
+    let after = step(&goal(), &memory(), &Sight { doubles: vec![preparing()], ..on(host()) });
+    assert!(matches!(after.acts[..], [Act::GiveBack { .. }, Act::NameProvider(_)]), "while it can be told: {after:?}");
 }
 
 proptest! {
@@ -333,6 +348,13 @@ proptest! {
                         .is_some_and(|host| host.milestone >= Milestone::Written || runs.contains(&host.phase));
                     let ran = ran || memory.provider.is_some();
                     prop_assert!(goal.road != Road::Keep || !ran, "a machine that is wanted loses its server");
+                }
+                Act::GiveBack { host } => {
+                    let double = sight.doubles.iter().find(|double| double.name == *host);
+                    let runs = |double: &Host| double.bound && double.milestone >= Milestone::Written;
+                    prop_assert!(double.is_some_and(|double| double.claimed && !runs(double)));
+                    prop_assert!(goal.road == Road::Keep && memory.provider.is_none());
+                    prop_assert!(matches!(sight.owner, Owner::Nobody | Owner::Machine(_)));
                 }
                 Act::Place => {
                     prop_assert!(memory.id.is_some() && memory.provider.is_none() && sight.host.is_none());
