@@ -2,7 +2,7 @@ KUBECTL ?= kubectl
 BUILD_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test lint fmt manifests install uninstall deploy undeploy run standalone demo bench bench-api bench-machines bench-iso
+.PHONY: help setup build test soak lint fmt manifests install uninstall deploy undeploy run standalone demo bench bench-api bench-machines bench-iso
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ build: ## Build the release binary, target/release/beskar7
 
 test: ## Run every check and every test
 	@hack/test
+
+soak: ## Run random histories and property tests with new seeds, and both releases of Cluster API (an hour)
+	@hack/soak
 
 lint: ## Check format and lints
 	cargo fmt --all --check

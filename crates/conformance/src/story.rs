@@ -212,6 +212,13 @@ impl Story {
         self.served(&definition).await
     }
 
+    /// The same for a definition that the cases of several processes share: whoever comes first creates it.
+    pub async fn define_once(&mut self, definition: Value) -> String {
+        let answer = self.ask("POST", DEFINITIONS, &[("content-type", JSON)], definition.to_string()).await;
+        assert!([201, 409].contains(&answer.code()), "{}", answer.body());
+        self.served(&definition).await
+    }
+
     /// Waits until a definition's kind is served; see [`Story::define`].
     pub async fn served(&mut self, definition: &Value) -> String {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! One directory per test process, gone when the process is, and ports that nobody else asks for.
 
-use std::collections::HashSet;
+use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -64,31 +64,22 @@ fn janitor(root: &Path) -> Child {
         .expect("setsid and sh start")
 }
 
-/// A port on loopback that was free just now and was not given out before.
+/// A port on loopback that nobody uses, and that no other test process on this machine gets while this one runs.
 ///
 /// It lies below the range from which the kernel takes ports for outgoing connections, so a server that is stopped
 /// for a while finds its port still free.
-///
-/// Between the look and the server's start somebody else could take it: processes that run side by side look in
-/// different places.
 pub fn free_port() -> u16 {
-    static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
-    let mut given = GIVEN.lock().expect("nobody panics with the list of ports");
-    let given = given.get_or_insert_default();
-    let slice = own_slice(std::process::id());
+    /// Locks of the ports that were given out; the kernel opens them when the process ends.
+    static GIVEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let locks = std::env::temp_dir().join("beskar7-test-ports");
+    std::fs::create_dir_all(&locks).expect("a directory for the locks of ports");
     for _ in 0..1000 {
-        let port = fastrand::u16(slice.clone());
-        if given.insert(port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        let port = fastrand::u16(20_000..32_000);
+        let lock = File::create(locks.join(port.to_string())).expect("a lock file");
+        if lock.try_lock().is_ok() && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            GIVEN.lock().expect("nobody panics with the list of ports").push(lock);
             return port;
         }
     }
-    panic!("no free port in {slice:?}")
-}
-
-/// The part of 20000 to 32000 in which a process looks: far more than it needs, and few enough for neighbours to differ.
-fn own_slice(process: u32) -> Range<u16> {
-    const SIZE: u16 = 500;
-    let number = u16::try_from(process % 24).expect("a number below 24");
-    let first = 20_000 + number * SIZE;
-    first..first + SIZE
+    panic!("no free port")
 }

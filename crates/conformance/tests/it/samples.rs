@@ -22,8 +22,8 @@ const HOSTS: &str = include_str!("../../../../config/crd/infrastructure.cluster.
 /// Creates what all cases share.
 pub(crate) async fn define(target: &Target) {
     let mut story = Story::new("shared", target.clone());
-    story.define(widgets()).await;
-    story.define(serde_saphyr::from_str(HOSTS).unwrap()).await;
+    story.define_once(widgets()).await;
+    story.define_once(serde_saphyr::from_str(HOSTS).unwrap()).await;
 }
 
 /// A ConfigMap.

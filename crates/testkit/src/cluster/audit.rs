@@ -57,7 +57,7 @@ impl Cluster {
     /// The log of the shared cluster has the writes of all tests: pass a service account's own name.
     pub async fn writes(&self, user: &str, ignored: &[&str]) -> Vec<AuditWrite> {
         let barrier = self.write_barrier().await;
-        let log = self.dir.join(if self.embedded { EMBEDDED_LOG } else { LOG });
+        let log = self.home.join(if self.embedded { EMBEDDED_LOG } else { LOG });
         let lines = wait_for("the audit log to be complete", Duration::from_secs(10), || async {
             let log = std::fs::read_to_string(&log).ok()?;
             log.contains(&barrier).then_some(log)

@@ -42,12 +42,13 @@ pub(super) async fn start(path: PathBuf, shared: bool) -> Cluster {
         _controller_manager: None,
         apiserver: Mutex::new(Some(apiserver)),
         _etcd: None,
-        program,
+        program: Some(program),
         kubectl: parts::home("kube").join("bin/kubectl"),
         admin,
         authority: None,
         shared,
         embedded: true,
+        home: dir.to_path_buf(),
         dir,
     }
 }

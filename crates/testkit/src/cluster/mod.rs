@@ -4,6 +4,7 @@
 mod access;
 mod apply;
 mod audit;
+mod bed;
 mod embedded;
 mod real;
 
@@ -39,13 +40,17 @@ pub struct Cluster {
     _controller_manager: Option<Process>,
     apiserver: Mutex<Option<Process>>,
     _etcd: Option<Process>,
-    program: Program,
+    /// `None` for a test bed, whose API server another process has started.
+    program: Option<Program>,
     kubectl: PathBuf,
     admin: Access,
     /// What signs for a real cluster; the embedded API server keeps its own to itself.
     authority: Option<Authority>,
     shared: bool,
     embedded: bool,
+    /// Where the API server writes its logs, and kubectl caches what it knows of it.
+    home: PathBuf,
+    /// Files of this process.
     dir: Scratch,
 }
 
@@ -90,10 +95,23 @@ impl Kubectl {
 }
 
 impl Cluster {
-    /// The one cluster of this test process; started by whoever asks first, in about three seconds.
+    /// The cluster that this test process shares with others: the test bed that `BESKAR7_BED` names, else one that the first
+    /// test to ask starts for its process, in about three seconds.
     pub async fn shared() -> &'static Cluster {
         static SHARED: OnceCell<Cluster> = OnceCell::const_new();
-        SHARED.get_or_init(|| Self::start_one(Use::Shared)).await
+        SHARED
+            .get_or_init(async || match bed::from_environment() {
+                Some(bed) => bed.join(),
+                None => Self::start_one(Use::Shared).await,
+            })
+            .await
+    }
+
+    /// Starts a test bed and writes `file`, which tells other processes how to use it.
+    pub async fn start_bed(file: &Path) -> Cluster {
+        let cluster = Self::start_one(Use::Shared).await;
+        bed::Bed::of(&cluster).write(file);
+        cluster
     }
 
     /// A cluster of one's own, for tests that stop the API server or change what all others would see.
@@ -192,7 +210,7 @@ impl Cluster {
         let output = tokio::process::Command::new(&self.kubectl)
             .args(arguments)
             .env("KUBECONFIG", kubeconfig)
-            .env("HOME", &*self.dir)
+            .env("HOME", &self.home)
             .stdin(std::process::Stdio::null())
             .kill_on_drop(true)
             .output()
@@ -213,7 +231,8 @@ impl Cluster {
 
     /// Starts the API server again, on the same port and with the same data, and waits until it is ready.
     pub async fn start_apiserver(&self) {
-        let apiserver = self.program.start(&self.dir);
+        let program = self.program.as_ref().expect("only a test bed has none, and it is shared");
+        let apiserver = program.start(&self.dir);
         wait_until_ready(&self.admin, &[&apiserver]).await;
         *self.apiserver.lock().unwrap_or_else(PoisonError::into_inner) = Some(apiserver);
     }

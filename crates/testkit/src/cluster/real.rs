@@ -39,12 +39,13 @@ pub(super) async fn start(purpose: Use) -> Cluster {
         _controller_manager: Some(controller_manager),
         apiserver: Mutex::new(Some(apiserver)),
         _etcd: Some(etcd),
-        program,
+        program: Some(program),
         kubectl: bin.join("kubectl"),
         admin,
         authority: Some(authority),
         shared: purpose == Use::Shared,
         embedded: false,
+        home: dir.to_path_buf(),
         dir,
     }
 }

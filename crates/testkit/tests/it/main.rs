@@ -2,7 +2,6 @@
 #![allow(clippy::expect_used, reason = "clippy does not know that helpers of tests are tests")]
 
 mod cluster;
-mod cluster_api;
 mod leftovers;
 mod redfish;
 mod sushy;
