@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Deref;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -71,7 +72,9 @@ fn janitor(root: &Path) -> Child {
 pub fn free_port() -> u16 {
     /// Locks of the ports that were given out; the kernel opens them when the process ends.
     static GIVEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
-    let locks = std::env::temp_dir().join("beskar7-test-ports");
+    // One place for all processes of a user, whatever their TMPDIR is.
+    let user = std::fs::metadata("/proc/self").expect("/proc").uid();
+    let locks = PathBuf::from(format!("/tmp/beskar7-test-ports-{user}"));
     std::fs::create_dir_all(&locks).expect("a directory for the locks of ports");
     for _ in 0..1000 {
         let port = fastrand::u16(20_000..32_000);

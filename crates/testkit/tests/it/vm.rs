@@ -29,7 +29,7 @@ async fn a_server_boots_the_iso_that_redfish_inserted() {
     act(&lab, Method::POST, &reset, json!({"ResetType": "On"})).await;
 
     lab.wait_for_serial(&format!("booted: {marker}"), Duration::from_mins(5)).await;
-    let report = depot.wait_for_report("home", Duration::from_secs(30)).await;
+    let report = depot.wait_for_report("home", Duration::from_mins(2)).await;
     assert_eq!(report.body, marker);
     assert_eq!(lab.state().await, "running");
 
