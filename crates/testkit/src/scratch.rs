@@ -1,8 +1,9 @@
 //! One directory per test process, gone when the process is, and ports that nobody else asks for.
 
-use std::collections::HashSet;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::{Deref, Range};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -64,31 +65,42 @@ fn janitor(root: &Path) -> Child {
         .expect("setsid and sh start")
 }
 
-/// A port on loopback that was free just now and was not given out before.
+/// A port on loopback that is free and that nobody else is given while this process lives.
 ///
 /// It lies below the range from which the kernel takes ports for outgoing connections, so a server that is stopped
 /// for a while finds its port still free.
-///
-/// Between the look and the server's start somebody else could take it: processes that run side by side look in
-/// different places.
 pub fn free_port() -> u16 {
-    static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
-    let mut given = GIVEN.lock().expect("nobody panics with the list of ports");
-    let given = given.get_or_insert_default();
-    let slice = own_slice(std::process::id());
+    static RESERVED: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
     for _ in 0..1000 {
-        let port = fastrand::u16(slice.clone());
-        if given.insert(port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        let port = fastrand::u16(PORTS);
+        if let Some(reservation) = reserve(port)
+            && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+        {
+            RESERVED.lock().expect("nobody panics with the list of ports").push(reservation);
             return port;
         }
     }
-    panic!("no free port in {slice:?}")
+    panic!("no free port in {PORTS:?}")
 }
 
-/// The part of 20000 to 32000 in which a process looks: far more than it needs, and few enough for neighbours to differ.
-fn own_slice(process: u32) -> Range<u16> {
-    const SIZE: u16 = 500;
-    let number = u16::try_from(process % 24).expect("a number below 24");
-    let first = 20_000 + number * SIZE;
-    first..first + SIZE
+const PORTS: Range<u16> = 20_000..32_000;
+
+/// Between the look and the server's start another test could take the port. So each is reserved by a socket of that
+/// name, which exists once, leaves no file, and is gone when its process is.
+fn reserve(port: u16) -> Option<UnixListener> {
+    let name = SocketAddr::from_abstract_name(format!("beskar7-test-port-{port}")).expect("a short name");
+    UnixListener::bind_addr(&name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_was_given_out_is_given_to_nobody_else() {
+        let port = free_port();
+        assert!(PORTS.contains(&port));
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("it is free");
+        assert!(reserve(port).is_none(), "another process would have got it, too");
+    }
 }
