@@ -1,9 +1,9 @@
 //! One directory per test process, gone when the process is, and ports that nobody else asks for.
 
-use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
-use std::ops::Deref;
-use std::os::unix::fs::MetadataExt as _;
+use std::ops::{Deref, Range};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -65,24 +65,42 @@ fn janitor(root: &Path) -> Child {
         .expect("setsid and sh start")
 }
 
-/// A port on loopback that nobody uses, and that no other test process on this machine gets while this one runs.
+/// A port on loopback that is free and that nobody else is given while this process lives.
 ///
 /// It lies below the range from which the kernel takes ports for outgoing connections, so a server that is stopped
 /// for a while finds its port still free.
 pub fn free_port() -> u16 {
-    /// Locks of the ports that were given out; the kernel opens them when the process ends.
-    static GIVEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
-    // One place for all processes of a user, whatever their TMPDIR is.
-    let user = std::fs::metadata("/proc/self").expect("/proc").uid();
-    let locks = PathBuf::from(format!("/tmp/beskar7-test-ports-{user}"));
-    std::fs::create_dir_all(&locks).expect("a directory for the locks of ports");
+    static RESERVED: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
     for _ in 0..1000 {
-        let port = fastrand::u16(20_000..32_000);
-        let lock = File::create(locks.join(port.to_string())).expect("a lock file");
-        if lock.try_lock().is_ok() && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            GIVEN.lock().expect("nobody panics with the list of ports").push(lock);
+        let port = fastrand::u16(PORTS);
+        if let Some(reservation) = reserve(port)
+            && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+        {
+            RESERVED.lock().expect("nobody panics with the list of ports").push(reservation);
             return port;
         }
     }
-    panic!("no free port")
+    panic!("no free port in {PORTS:?}")
+}
+
+const PORTS: Range<u16> = 20_000..32_000;
+
+/// Between the look and the server's start another test could take the port. So each is reserved by a socket of that
+/// name, which exists once, leaves no file, and is gone when its process is.
+fn reserve(port: u16) -> Option<UnixListener> {
+    let name = SocketAddr::from_abstract_name(format!("beskar7-test-port-{port}")).expect("a short name");
+    UnixListener::bind_addr(&name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_was_given_out_is_given_to_nobody_else() {
+        let port = free_port();
+        assert!(PORTS.contains(&port));
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("it is free");
+        assert!(reserve(port).is_none(), "another process would have got it, too");
+    }
 }

@@ -3,6 +3,7 @@
 
 mod bios;
 mod boot;
+mod captures;
 mod client;
 mod faults;
 mod fleet;

@@ -112,9 +112,12 @@ async fn a_dropped_connection_is_reset_without_an_answer() {
     assert_eq!(get(&mut http, "/redfish/v1").await.unwrap().0, 200);
     // A request that hangs does not keep everything from stopping.
     endpoint.bmc().faults().add(Effect::Hang.always());
+    let before = endpoint.bmc().counters().total();
     let hanging = get(&mut http, "/redfish/v1");
     let (hung, ()) = tokio::join!(hanging, async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        while endpoint.bmc().counters().total() == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         tokio::time::timeout(Duration::from_secs(10), serving.stop()).await.unwrap();
     });
     assert!(hung.is_err());
@@ -122,15 +125,17 @@ async fn a_dropped_connection_is_reset_without_an_answer() {
 
 #[tokio::test]
 async fn ilo_resets_a_connection_that_was_idle() {
+    // Longer than a busy machine takes from a connection to the first request.
+    const IDLE: Duration = Duration::from_secs(2);
     let mut ilo = personality::hpe_ilo5();
-    ilo.login.forgets_connections = Some(Duration::from_millis(50));
+    ilo.login.forgets_connections = Some(IDLE);
     let fleet = Fleet::new(&FleetSpec { mix: vec![(ilo, 1)], ..FleetSpec::default() });
     let serving = fleet.serve(ServeSpec { tls: false, ..ServeSpec::default() }).await.unwrap();
     let mut tasks = JoinSet::new();
     let tcp = TokioIo::new(TcpStream::connect(serving.endpoints()[0].address()).await.unwrap());
     let mut http = speak(tcp, &mut tasks).await;
     assert_eq!(get(&mut http, "/redfish/v1").await.unwrap().0, 200);
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    tokio::time::sleep(IDLE * 3 / 2).await;
     assert!(get(&mut http, "/redfish/v1").await.is_err());
     // It was not carried out, and a new connection works.
     assert_eq!(fleet.bmcs()[0].counters().total(), 1);

@@ -1,109 +1,28 @@
 //! Machines without Cluster API: a manifest, a server, and back.
 
-use api::beskar7::{Beskar7Machine, PhysicalHost};
-use controllers::clock::SystemClock;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt as _};
-use serde_json::{Value, json};
-use sim::{BootSource, Effect, PowerState};
-use testkit::wait_for;
+use std::time::Duration;
 
-use crate::story::{ISO, runs};
-use crate::world::{SOON, World, state_of};
-
-impl World {
-    /// A namespace with an operator that knows no Cluster API.
-    async fn alone(prefix: &str) -> Self {
-        let world = Self::quiet(prefix).await;
-        world.start_alone();
-        world
-    }
-
-    pub(crate) fn start_alone(&self) {
-        self.start_operator_with(SystemClock, |config| config.cluster_api = false);
-    }
-
-    pub(crate) fn machines(&self) -> Api<Beskar7Machine> {
-        Api::namespaced(self.cluster.admin(), &self.namespace)
-    }
-
-    pub(crate) async fn create_machine(&self, name: &str, spec: Value) -> Beskar7Machine {
-        let machine = json!({ "metadata": { "name": name }, "spec": spec });
-        let machine = serde_json::from_value(machine).unwrap();
-        self.machines().create(&PostParams::default(), &machine).await.unwrap()
-    }
-
-    pub(crate) async fn wait_for_machine(
-        &self,
-        name: &str,
-        what: &str,
-        wanted: impl Fn(&Beskar7Machine) -> bool,
-    ) -> Beskar7Machine {
-        let machines = self.machines();
-        let deadline = tokio::time::Instant::now() + SOON;
-        loop {
-            let machine = machines.get(name).await.unwrap();
-            if wanted(&machine) {
-                return machine;
-            }
-            assert!(
-                tokio::time::Instant::now() < deadline,
-                "{name}: {what} did not come true: {}",
-                serde_json::to_string_pretty(&machine).unwrap()
-            );
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    }
-
-    pub(crate) async fn wait_for_ready(&self, name: &str) -> Beskar7Machine {
-        self.wait_for_machine(name, "ready", |machine| {
-            machine.status.as_ref().is_some_and(|status| status.ready == Some(true))
-        })
-        .await
-    }
-
-    pub(crate) async fn delete_machine(&self, name: &str) {
-        self.machines().delete(name, &DeleteParams::default()).await.unwrap();
-    }
-
-    pub(crate) async fn wait_for_no_machine(&self, name: &str) {
-        let machines = self.machines();
-        wait_for(&format!("{name} to be gone"), SOON, async || {
-            machines.get_opt(name).await.unwrap().is_none().then_some(())
-        })
-        .await;
-    }
-
-    async fn annotate_machine(&self, name: &str, annotation: &str, value: &str) {
-        let patch = json!({ "metadata": { "annotations": { annotation: value } } });
-        self.machines().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    }
-}
-
-pub(crate) fn iso() -> Value {
-    json!({ "osFamily": "kairos", "imageURL": ISO, "provisioningMode": "PreBakedISO" })
-}
-
-pub(crate) fn told(machine: &Beskar7Machine, type_: &str) -> (String, String, String) {
-    let condition = machine.status.as_ref().and_then(|status| status.condition(type_)).cloned();
-    condition.map(|it| (it.status, it.reason, it.message)).unwrap_or_default()
-}
-
-pub(crate) fn host_of(machine: &Beskar7Machine) -> Option<String> {
-    machine.status.as_ref().and_then(|status| status.host_ref.as_ref()).map(|host| host.name.clone())
-}
+use api::beskar7::Beskar7Machine;
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+use sim::{BootSource, Effect, Kind, PowerState};
+use testkit::wait_ok;
+use trials::gate::Passage;
+use trials::machines::{host_of, iso, told};
+use trials::story::{ISO, runs};
+use trials::world::{SOON, World, state_of};
 
 #[tokio::test]
 async fn a_machine_gets_a_server_and_gives_it_back() {
     let world = World::alone("machine").await;
     let bmc = world.available_host("server-01").await;
-    let before = world.settled_writes().await.len();
     world.create_machine("node-01", iso()).await;
     let machine = world.wait_for_ready("node-01").await;
-    let mut writes = world.all_writes().await.split_off(before);
+    let mut writes = world.all_writes();
     // What came too late is written anew, and a look that was too early is told.
-    writes.retain(|write| write.code < 300);
-    assert!(writes.len() <= 12, "an id for the claim, and ten from there on: {writes:#?}");
+    writes.retain(Passage::is_accepted);
+    assert!(writes.len() <= 4 + 12, "for the host, an id for the claim, and ten from there on: {writes:#?}");
     assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
     let provider = format!("b7://{}/server-01", world.namespace);
     assert_eq!(machine.spec.provider_id.as_deref(), Some(provider.as_str()));
@@ -153,50 +72,6 @@ async fn a_machine_that_nobody_can_serve_says_why_and_is_served_when_somebody_ca
 }
 
 #[tokio::test]
-async fn a_recreated_namesake_gets_a_clean_server_of_its_own() {
-    let world = World::alone("again").await;
-    let bmc = world.available_host("server-01").await;
-    world.create_machine("node", iso()).await;
-    let first = world.wait_for_ready("node").await;
-    world.delete_machine("node").await;
-    world.wait_for_no_machine("node").await;
-    world.create_machine("node", iso()).await;
-    let second = world.wait_for_ready("node").await;
-    assert_ne!(first.annotations()["beskar7.io/claim-id"], second.annotations()["beskar7.io/claim-id"]);
-    assert_eq!(bmc.first().boots, 2);
-}
-
-#[tokio::test]
-async fn a_dead_bmc_keeps_a_deleted_machine_until_somebody_forces_it_and_the_host_is_kept_from_others() {
-    let world = World::alone("dead").await;
-    let bmc = world.available_host("server-01").await;
-    world.create_machine("node", iso()).await;
-    world.wait_for_ready("node").await;
-    bmc.faults().add(Effect::Refuse.always());
-    world.delete_machine("node").await;
-    let failed = |machine: &Beskar7Machine| told(machine, "InfrastructureReady").1 == "ReleasePhysicalHostFailed";
-    let machine = world.wait_for_machine("node", "told", failed).await;
-    assert!(told(&machine, "InfrastructureReady").2.contains("beskar7.io/force-release=true"), "{machine:?}");
-
-    world.annotate_machine("node", "beskar7.io/force-release", "true").await;
-    world.wait_for_no_machine("node").await;
-    let host = world.host("server-01").await;
-    assert!(host.annotations()["beskar7.io/quarantine"].contains("by force"), "{:?}", host.annotations());
-
-    bmc.faults().clear();
-    world.stop_operator().await;
-    world.start_alone();
-    let parked = |host: &PhysicalHost| state_of(host) == "Maintenance";
-    world.wait_until("server-01", "quarantine after the clean-up", parked).await;
-    assert_eq!(bmc.first().power(), PowerState::Off, "it was cleaned up when that became possible");
-    world.create_machine("next", iso()).await;
-    let waits = |machine: &Beskar7Machine| told(machine, "PhysicalHostAssociated").2.contains("Quarantined");
-    world.wait_for_machine("next", "to be told", waits).await;
-    world.annotate("server-01", "beskar7.io/quarantine", None).await;
-    world.wait_for_ready("next").await;
-}
-
-#[tokio::test]
 async fn paused_machines_and_machines_that_move_are_left_alone() {
     let world = World::alone("paused").await;
     let bmc = world.available_host("server-01").await;
@@ -223,4 +98,34 @@ async fn paused_machines_and_machines_that_move_are_left_alone() {
     world.wait_for_no_machine("node").await;
     let host = world.host("server-01").await;
     assert!(host.spec.consumer_ref.is_some() && bmc.first().power() == PowerState::On);
+}
+
+#[tokio::test]
+async fn a_machine_may_be_deleted_at_any_moment() {
+    let world = World::alone("hasty").await;
+    let bmc = world.available_host("server-00").await;
+
+    // The watch may still show one that is gone: such a one gets no server.
+    for round in 0..20 {
+        let name = format!("at-once-{round}");
+        world.create_machine(&name, iso()).await;
+        world.delete_machine(&name).await;
+        world.wait_for_no_machine(&name).await;
+    }
+    world.wait_for_state("server-00", "Available").await;
+
+    let (known, boots) = (bmc.journal().len(), bmc.first().boots);
+    bmc.faults().add(Effect::Latency(Duration::from_secs(8)).always().kind(Kind::InsertMedia).times(1));
+    world.create_machine("claiming", iso()).await;
+    wait_ok("the insertion", SOON, async || {
+        let begun = bmc.journal().iter().skip(known).any(|mutation| mutation.kind == Kind::InsertMedia);
+        if begun { Ok(()) } else { Err(format!("{:#?}", world.host("server-00").await)) }
+    })
+    .await;
+    world.delete_machine("claiming").await;
+    world.wait_for_no_machine("claiming").await;
+    let host = world.wait_for_state("server-00", "Available").await;
+    assert_eq!(host.spec.consumer_ref, None);
+    assert_eq!(bmc.first().power(), PowerState::Off);
+    assert_eq!(bmc.first().boots, boots, "what was never wanted any more was not started");
 }

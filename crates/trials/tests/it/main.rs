@@ -1,23 +1,12 @@
-//! The operator on a real API server, under the ServiceAccount and roles that we ship, with simulated BMCs.
+//! The operator on a real API server, under the ServiceAccount and roles that we ship, with simulated BMCs. What needs neither
+//! roles nor sockets is in `tests/process`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod api_outage;
-mod bad_days;
-mod connection;
-mod crash;
-mod deletion;
-mod deploy;
-mod fleet;
-mod gate;
-mod input;
 mod lifecycle;
 mod machines;
 mod owned;
-mod power;
-mod release;
 mod remote;
-mod served;
-mod story;
+mod secrecy;
 mod tls;
 mod transcript;
-mod world;

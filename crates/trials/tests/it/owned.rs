@@ -4,52 +4,18 @@
 use std::time::Duration;
 
 use api::beskar7::{Beskar7Machine, PhysicalHost};
-use controllers::clock::SystemClock;
 use http::StatusCode;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use sim::{Effect, Kind, PowerState};
 use testkit::{Depot, build_menu_iso, wait_for};
+use trials::machines::{CLUSTER_API, host_of, iso, told};
+use trials::served::{MENU, SERVER, boot_service, config_url, get, image_url};
+use trials::story::{HOST, sentence};
+use trials::world::{SOON, World, condition, state_of};
 
-use crate::machines::{host_of, iso, told};
 use crate::remote::remote;
-use crate::served::{MENU, SERVER, boot_service, config_url, get, image_url};
-use crate::story::{HOST, sentence};
-use crate::world::{SOON, World, condition, state_of};
-
-/// Stand-ins for Cluster API's own.
-pub(crate) const CLUSTER_API: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: clusters.cluster.x-k8s.io
-  annotations: {api-approved.kubernetes.io: unapproved}
-spec:
-  group: cluster.x-k8s.io
-  scope: Namespaced
-  names: {kind: Cluster, plural: clusters, singular: cluster}
-  versions:
-    - name: v1beta1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: machines.cluster.x-k8s.io
-  annotations: {api-approved.kubernetes.io: unapproved}
-spec:
-  group: cluster.x-k8s.io
-  scope: Namespaced
-  names: {kind: Machine, plural: machines, singular: machine}
-  versions:
-    - name: v1beta1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
 
 const BOOTSTRAP: &str = "BootstrapDataReady";
 const INFRASTRUCTURE: &str = "InfrastructureReady";
@@ -63,9 +29,9 @@ struct Cluster {
 impl Cluster {
     async fn new(prefix: &str) -> Self {
         let world = World::quiet(prefix).await;
-        world.cluster.apply_yaml(CLUSTER_API).await;
+        world.cluster().apply_yaml(CLUSTER_API).await;
         let boot = boot_service(&world);
-        world.start_operator_with(SystemClock, |config| config.boot = Some(boot));
+        world.start_operator_with(world.clock(), |config| config.boot = Some(boot));
         let bmc = world.available_host(HOST).await;
         let cluster = Self { world, bmc };
         cluster.pause(false).await;
@@ -76,7 +42,7 @@ impl Cluster {
         let cluster = format!(
             "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {{name: c}}\nspec: {{paused: {paused}}}\nstatus: {{infrastructureReady: true}}\n"
         );
-        self.world.cluster.apply_yaml_in(&self.world.namespace, &cluster).await;
+        self.world.apply(&cluster).await;
     }
 
     /// The Machine, with what its bootstrap provider says.
@@ -84,7 +50,7 @@ impl Cluster {
         let machine = format!(
             "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Machine\nmetadata: {{name: m}}\nspec: {{clusterName: c, infrastructureRef: {{name: node}}, bootstrap: {bootstrap}}}\n"
         );
-        self.world.cluster.apply_yaml_in(&self.world.namespace, &machine).await;
+        self.world.apply(&machine).await;
     }
 
     async fn create_machine(&self, spec: Value) {
@@ -108,7 +74,7 @@ impl Cluster {
 
     fn api(&self, kind: &str) -> Api<DynamicObject> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta1", kind));
-        Api::namespaced_with(self.world.cluster.admin(), &self.world.namespace, &resource)
+        Api::namespaced_with(self.world.admin(), &self.world.namespace, &resource)
     }
 }
 
@@ -136,7 +102,7 @@ async fn bootstrap_data_that_is_late_missing_or_deleted_afterwards() {
     };
     world.wait_for_machine("node", "the address that fetched", addressed).await;
 
-    let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(world.cluster.admin(), &world.namespace);
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(world.admin(), &world.namespace);
     secrets.delete("data", &DeleteParams::default()).await.unwrap();
     assert_eq!(get(SERVER, &config).await.status(), StatusCode::SERVICE_UNAVAILABLE);
     let is_told = |host: &api::beskar7::PhysicalHost| condition(host, "BootServed").1 == "BootstrapDataUnavailable";

@@ -4,54 +4,17 @@
 use std::net::Ipv4Addr;
 
 use api::beskar7::{Beskar7Machine, PhysicalHost};
-use api::boot::BootSession;
 use controllers::clock::{Clock as _, SystemClock};
 use http::StatusCode;
 use jiff::SignedDuration;
-use kube::Api;
-use kube::api::ListParams;
 use serde_json::{Value, json};
 use testkit::{Depot, build_menu_iso, fetch_from, wait_for};
-
-use crate::machines::{host_of, told};
-use crate::served::{MENU, SERVER, boot_service, config_url, get, image_url, kernel_line};
-use crate::story::{HOST, runs, sentence, waits_for};
-use crate::world::{Hurry, SOON, World, claim, condition, fault_of, state_of};
+use trials::machines::{host_of, told};
+use trials::served::{MENU, SERVER, boot_service, config_url, get, image_url, kernel_line};
+use trials::story::{HOST, runs, sentence, waits_for};
+use trials::world::{Hurry, SOON, World, claim, condition, fault_of, state_of};
 
 const STRANGER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
-
-impl World {
-    /// A namespace with an operator that serves, and knows no Cluster API.
-    async fn serving(prefix: &str) -> Self {
-        let world = Self::quiet(prefix).await;
-        world.start_serving();
-        world
-    }
-
-    fn start_serving(&self) {
-        let boot = boot_service(self);
-        self.start_operator_with(SystemClock, |config| {
-            config.cluster_api = false;
-            config.boot = Some(boot);
-        });
-    }
-
-    pub(crate) async fn create_bootstrap_data(&self, name: &str, value: &str) {
-        let yaml = format!(
-            "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\ntype: cluster.x-k8s.io/secret\nstringData: {{value: {value}, format: cloud-config}}\n"
-        );
-        self.cluster.apply_yaml_in(&self.namespace, &yaml).await;
-    }
-
-    async fn sessions(&self) -> Vec<BootSession> {
-        let sessions: Api<BootSession> = Api::namespaced(self.cluster.admin(), &self.namespace);
-        sessions.list(&ListParams::default()).await.unwrap().items
-    }
-
-    async fn wait_for_no_session(&self) {
-        wait_for("no session to be left", SOON, async || self.sessions().await.is_empty().then_some(())).await;
-    }
-}
 
 /// What a machine asks for that is configured by its image.
 pub(crate) fn remote(image: &str, more: &Value) -> Value {
@@ -138,7 +101,7 @@ async fn a_server_gets_its_own_bootstrap_data_and_nobody_else_does() {
     let moved =
         |url: &str| url.replacen(url.split('/').nth(2).unwrap(), &boot.listener.local_addr().unwrap().to_string(), 1);
     let (config, ours) = (moved(&config), moved(&ours));
-    world.start_operator_with(SystemClock, |config| {
+    world.start_operator_with(world.clock(), |config| {
         config.cluster_api = false;
         config.boot = Some(boot);
     });
@@ -291,7 +254,7 @@ async fn a_server_that_was_claimed_for_an_image_that_went_bad_is_given_back_unto
     let world = World::quiet("gone-bad").await;
     let start_frozen = || {
         let boot = boot_service(&world);
-        world.start_operator_with(SystemClock, |config| {
+        world.start_operator_with(world.clock(), |config| {
             config.cluster_api = false;
             config.brake.freeze = true;
             config.boot = Some(boot);

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use sim::{Fleet, PowerState, ServeSpec, Serving};
-
-use crate::world::{Hurry, World, anchor, assert_told, claim, condition, instant_bmc, is_well, state_of};
+use trials::world::{Hurry, World, anchor, assert_told, claim, condition, instant_bmc, is_well, state_of};
 
 const ISO: &str = "http://images.test/os.iso";
 
@@ -82,7 +81,7 @@ async fn a_ca_bundle_is_believed_and_a_bad_one_is_told() {
     let store = async |data: Value| {
         let secret =
             json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "our-ca" }, "stringData": data });
-        world.cluster.apply_yaml_in(&world.namespace, &secret.to_string()).await;
+        world.apply(&secret.to_string()).await;
     };
     store(json!({ "wrong-key": "x" })).await;
     let host = world.wait_for_fault("server-01", "MissingSecretData").await;

@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
-
-use crate::story::HOST;
-use crate::world::{World, claim, instant_bmc};
+use trials::story::HOST;
+use trials::world::{World, claim, instant_bmc};
 
 const IMAGE: &str = "http://images.example.com/flatcar.iso";
 
@@ -18,7 +17,7 @@ async fn transcript(world: &World, events: &[&str]) -> String {
     let mut text = String::new();
     for command in ["get ph", "get ph -o wide", "describe ph"] {
         let words: Vec<_> = command.split(' ').chain([HOST, "-n", &world.namespace]).collect();
-        let shown = world.cluster.kubectl(&words).await.ok();
+        let shown = world.cluster().kubectl(&words).await.ok();
         let shown = tame(&shown.replace(&world.namespace, "lab"));
         write!(text, "$ kubectl {command} {HOST}\n{shown}\n").unwrap();
     }

@@ -75,14 +75,14 @@ async fn roll_out_workers(site: &Site, count: usize) {
 #[tokio::test]
 async fn a_paused_cluster_is_left_alone_and_an_endpoint_is_found_or_asked_for() {
     let site = Site::start(CapiRelease::V1_13, 2).await;
-    site.world.cluster.apply_yaml_in(&site.world.namespace, site::WITHOUT_ENDPOINT).await;
+    site.world.apply(site::WITHOUT_ENDPOINT).await;
     let asked =
         site.wait_for_condition("Beskar7Cluster", "asks", "ControlPlaneEndpointReady", "EndpointRequired").await;
     assert!(asked.contains("spec.controlPlaneEndpoint"), "{asked}");
     site.wait_for_condition("Beskar7Cluster", "finds", "ControlPlaneEndpointReady", "ControlPlaneEndpointNotSet").await;
 
     // A machine of nobody's control plane: its address becomes the endpoint.
-    site.world.cluster.apply_yaml_in(&site.world.namespace, site::MACHINE).await;
+    site.world.apply(site::MACHINE).await;
     site.wait_for_condition("Beskar7Machine", "first", "PhysicalHostAssociated", "WaitingForPhysicalHost").await;
     let pause = |paused: bool| json!({ "spec": { "paused": paused } });
     site.patch("cluster.x-k8s.io/v1beta1", "Cluster", "finds", pause(true)).await;

@@ -6,22 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Depot, FakeSystem, Sushy, VmLab, build_iso, wait_for};
+use trials::world::{Hurry, World, claim};
 
 mod clusters;
 mod remote;
 mod site;
-
-#[path = "../it/gate.rs"]
-#[allow(dead_code, reason = "the harness serves another binary too")]
-mod gate;
-#[path = "../it/served.rs"]
-#[allow(dead_code, reason = "the harness serves another binary too")]
-mod served;
-#[path = "../it/world.rs"]
-#[allow(dead_code, reason = "the harness serves another binary too")]
-mod world;
-
-use world::{Hurry, World, claim};
 
 /// The emulator takes up to eleven seconds for a change of power, and a release is two of them. It tells nothing of a boot, so
 /// a server gets five minutes of the engine's time.
@@ -47,7 +36,7 @@ async fn register(world: &World, name: &str, sushy: &Sushy, system: &str, spec: 
         )
         .await;
     world.patch_spec(name, spec).await;
-    world.wait_within(PATIENCE, name, "state Available", |host| world::state_of(host) == "Available").await;
+    world.wait_within(PATIENCE, name, "state Available", |host| trials::world::state_of(host) == "Available").await;
 }
 
 fn power_of(host: &api::beskar7::PhysicalHost) -> Option<&str> {
@@ -79,12 +68,15 @@ async fn sushy_over_tls_is_registered_powered_and_fed_with_an_iso() {
     world.patch_spec("server-01", json!({ "online": null })).await;
 
     world.patch_spec("server-01", claim("me", &image)).await;
-    world.wait_within(PATIENCE, "server-01", "state Provisioned", |host| world::state_of(host) == "Provisioned").await;
+    world
+        .wait_within(PATIENCE, "server-01", "state Provisioned", |host| trials::world::state_of(host) == "Provisioned")
+        .await;
     assert!(depot.fetched().iter().any(|path| path.contains("os.iso")), "the emulator fetches what is inserted");
 
     world.patch_spec("server-01", json!({ "consumerRef": null, "bootIsoSource": null })).await;
-    let host =
-        world.wait_within(PATIENCE, "server-01", "state Available", |host| world::state_of(host) == "Available").await;
+    let host = world
+        .wait_within(PATIENCE, "server-01", "state Available", |host| trials::world::state_of(host) == "Available")
+        .await;
     assert_eq!(power_of(&host), Some("Off"));
     world.delete_host("server-01").await;
     world.stop_operator().await;
@@ -106,7 +98,9 @@ async fn a_virtual_machine_boots_the_ordered_iso_and_is_off_after_its_host_is_de
     world.patch_spec("server-01", claim("me", &image)).await;
     let report = depot.wait_for_report("home", Duration::from_mins(2)).await;
     assert_eq!(report.body, marker);
-    world.wait_within(PATIENCE, "server-01", "state Provisioned", |host| world::state_of(host) == "Provisioned").await;
+    world
+        .wait_within(PATIENCE, "server-01", "state Provisioned", |host| trials::world::state_of(host) == "Provisioned")
+        .await;
     assert_eq!(lab.state().await, "running");
 
     world.patch_spec("server-01", json!({ "consumerRef": null, "bootIsoSource": null })).await;

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use controllers::clock::SystemClock;
 use serde_json::json;
 use testkit::{Depot, Firmware, Layout, VmLab, build_fetching_iso, wait_for};
+use trials::served::boot_service;
+use trials::world::{World, claim, condition, state_of};
 
-use crate::served::boot_service;
-use crate::world::{World, claim, condition, state_of};
 use crate::{PATIENCE, register};
 
 const HOST: &str = "server-01";
@@ -28,7 +27,7 @@ async fn a_uefi_machine_boots_all_layouts_and_fetches_its_bootstrap_data() {
 async fn boot_all_layouts(prefix: &str, firmware: Firmware) {
     let world = World::quiet(prefix).await;
     let boot = boot_service(&world);
-    world.start_operator_with(SystemClock, |config| config.boot = Some(boot));
+    world.start_operator_with(world.clock(), |config| config.boot = Some(boot));
     let lab = VmLab::with(firmware).await;
     register(&world, HOST, lab.bmc(), VmLab::SYSTEM, json!({})).await;
     for layout in [Layout::Grub, Layout::IsolinuxAndFat] {
@@ -36,7 +35,7 @@ async fn boot_all_layouts(prefix: &str, firmware: Firmware) {
         let image = depot.put("os.iso", build_fetching_iso(layout, &depot.guest_url("home")));
         let secret =
             format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: data}}\nstringData: {{value: '{layout:?}'}}\n");
-        world.cluster.apply_yaml_in(&world.namespace, &secret).await;
+        world.apply(&secret).await;
         let mut order = claim("me", &image);
         order["remoteConfig"] = json!({ "osFamily": "kairos" });
         order["userDataSecretRef"] = json!({ "name": "data" });

@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use api::beskar7::{Beskar7Machine, Mode, PhysicalHost};
-use controllers::clock::SystemClock;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
@@ -13,10 +12,10 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use sim::PowerState;
 use testkit::{CapiRelease, Cluster, ClusterApi, Depot, NewNode, NodeRole, Workload, build_menu_iso, wait_ok};
+use trials::served::{MENU, SERVER, boot_service, config_url, get, image_url};
+use trials::world::{World, spec, state_of};
 
 use crate::clusters::PATIENCE;
-use crate::served::{MENU, SERVER, boot_service, config_url, get, image_url};
-use crate::world::{World, spec, state_of};
 
 pub(crate) const NAME: &str = "walk";
 const VERSION: &str = "v1.33.13";
@@ -40,7 +39,7 @@ impl Site {
         let world = World::quiet_on(cluster, "capi").await;
         let workload = Workload::prepare(cluster, &world.namespace, NAME).await;
         let boot = boot_service(&world);
-        world.start_operator_with(SystemClock, |config| config.boot = Some(boot));
+        world.start_operator_with(world.clock(), |config| config.boot = Some(boot));
         world.create_secret("bmc", "admin", "password").await;
         join_all((0..hosts).map(async |number| {
             let name = format!("server-{number}");
@@ -61,7 +60,7 @@ impl Site {
             .replace("WORKERS", &workers.to_string())
             .replace("VERSION", VERSION)
             .replace("IMAGE", &self.depot.put("os.iso", build_menu_iso(MENU)));
-        self.world.cluster.apply_yaml_in(&self.world.namespace, &Workload::fit(&manifests)).await;
+        self.world.apply(&Workload::fit(&manifests)).await;
     }
 
     /// What the README tells users to apply is accepted.
@@ -76,7 +75,7 @@ impl Site {
         std::fs::write(&file, manifest).unwrap();
         let told = self
             .world
-            .cluster
+            .cluster()
             .kubectl(&["apply", "-n", &self.world.namespace, "--dry-run=server", "-f", file.to_str().unwrap()])
             .await
             .ok();
@@ -122,7 +121,7 @@ impl Site {
                 .as_str()
                 .unwrap()
                 .to_owned();
-        let secrets: Api<Secret> = Api::namespaced(self.world.cluster.admin(), &self.world.namespace);
+        let secrets: Api<Secret> = Api::namespaced(self.world.admin(), &self.world.namespace);
         let made = secrets.get(&secret).await.unwrap().data.unwrap()["value"].0.clone();
         let provider = format!("b7://{}/{host}", self.world.namespace);
         let made = String::from_utf8(made).unwrap().replace("BESKAR7_PROVIDER_ID", &provider);
@@ -160,7 +159,7 @@ impl Site {
 
     /// Every node is named after the server that it runs on, and everybody agrees about that.
     pub(crate) async fn check_nodes_and_machines(&self) {
-        let nodes = self.world.cluster.kubectl(&["get", "nodes", "-o", "json"]).await.ok();
+        let nodes = self.world.cluster().kubectl(&["get", "nodes", "-o", "json"]).await.ok();
         let nodes: Value = serde_json::from_str(&nodes).unwrap();
         let named = |name: &str| {
             let mut all = nodes["items"].as_array().unwrap().iter();
@@ -255,14 +254,14 @@ impl Site {
     }
 
     async fn our_machines(&self) -> Vec<Beskar7Machine> {
-        let machines: Api<Beskar7Machine> = Api::namespaced(self.world.cluster.admin(), &self.world.namespace);
+        let machines: Api<Beskar7Machine> = Api::namespaced(self.world.admin(), &self.world.namespace);
         machines.list(&ListParams::default()).await.unwrap().items
     }
 
     fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap();
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        Api::namespaced_with(self.world.cluster.admin(), &self.world.namespace, &resource)
+        Api::namespaced_with(self.world.admin(), &self.world.namespace, &resource)
     }
 }
 

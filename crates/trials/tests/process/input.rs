@@ -1,51 +1,20 @@
 //! Hosts that are described wrongly, twice, or not for us.
 
 use futures::future::join_all;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use sim::PowerState;
 use testkit::wait_for;
+use trials::story::ISO;
+use trials::world::{EVER, World, assert_told, claim, condition, fault_of, instant_bmc, is_well, spec, state_of};
 
-use crate::world::{Hurry, SOON, World, assert_told, claim, condition, fault_of, instant_bmc, is_well, spec, state_of};
-
-const ISO: &str = "http://images.test/os.iso";
-
-#[tokio::test]
-async fn a_missing_secret_is_named_and_noticed_when_it_comes() {
-    let world = World::new("no-secret").await;
-    let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
-    world.create_host("server-01", json!({})).await;
-    let host = world.wait_for_fault("server-01", "SecretNotFound").await;
-    let secret = format!("{}/bmc", world.namespace);
-    assert_told(&host, "SecretNotFound", &[&secret, "credentialsSecretRef", "does not exist", "Create it"]);
-    assert_eq!(condition(&host, "RedfishConnectionReady"), ("False".into(), "SecretNotFound".into()));
-    assert_eq!(state_of(&host), "Error");
-    assert_eq!(bmc.counters().total(), 0, "there is nothing to log in with");
-
-    world.create_secret("bmc", "admin", "password").await;
-    let host = world.wait_for_state("server-01", "Available").await;
-    assert!(is_well(&host), "{:?}", host.status);
-    assert!(world.writes().await <= 6, "{} writes", world.writes().await);
-
-    // A host that was never reached is forgotten as easily.
-    world.create_host("nobody", json!({ "redfishConnection": { "credentialsSecretRef": "none" } })).await;
-    world.wait_for_fault("nobody", "SecretNotFound").await;
-    world.delete_host("nobody").await;
-
-    world.cluster.kubectl(&["-n", &world.namespace, "delete", "secret", "bmc"]).await.ok();
-    let host = world.wait_for_fault("server-01", "SecretNotFound").await;
-    assert_eq!(condition(&host, "HostInspected").0, "True", "what is known stays known");
-    world.create_secret("bmc", "admin", "password").await;
-    world.wait_until("server-01", "recovery", is_well).await;
-}
-
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_secret_without_a_usable_password_is_told_until_it_has_one() {
-    let world = World::new("half-a-secret").await;
+    let world = World::in_process().await;
     let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
     let secret = async |data: Value| {
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "bmc" }, "stringData": data });
-        world.cluster.apply_yaml_in(&world.namespace, &secret.to_string()).await;
+        world.apply(&secret.to_string()).await;
     };
     secret(json!({ "username": "admin" })).await;
     world.create_host("server-01", json!({})).await;
@@ -72,9 +41,9 @@ async fn a_secret_without_a_usable_password_is_told_until_it_has_one() {
     assert!(is_well(&host), "{:?}", host.status);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_address_that_makes_no_sense_gets_a_sentence_and_its_correction_is_noticed() {
-    let world = World::new("no-address").await;
+    let world = World::in_process().await;
     world.create_secret("bmc", "admin", "password").await;
     let cases = [
         ("none", "https://", "AddressInvalid", "https://<host>"),
@@ -97,13 +66,13 @@ async fn an_address_that_makes_no_sense_gets_a_sentence_and_its_correction_is_no
         assert!(is_well(&host), "{name}: {:?}", host.status);
     }))
     .await;
-    let writes = world.writes().await;
+    let writes = world.writes();
     assert!(writes <= cases.len() * 6, "{writes} writes");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_unknown_vendor_is_told_by_its_field() {
-    let world = World::new("vendor").await;
+    let world = World::in_process().await;
     world.add_bmc("server-01", instant_bmc("server-01"));
     world.create_secret("bmc", "admin", "password").await;
     world.create_host("server-01", json!({ "redfishConnection": { "vendor": "acme" } })).await;
@@ -113,13 +82,12 @@ async fn an_unknown_vendor_is_told_by_its_field() {
     world.wait_for_state("server-01", "Available").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_two_hosts_that_name_the_same_bmc_the_younger_gives_way() {
-    let world = World::quiet("twice").await;
-    world.start_operator_with(Hurry::by(10), |_| {});
+    let world = World::in_process().await;
     let bmc = world.available_host("server-01").await;
     world.patch_spec("server-01", json!({ "online": true })).await;
-    wait_for("power", SOON, async || (bmc.first().power() == PowerState::On).then_some(())).await;
+    wait_for("power", EVER, async || (bmc.first().power() == PowerState::On).then_some(())).await;
 
     // The same BMC, written otherwise; and what it wishes is of no interest.
     let twin = json!({ "redfishConnection": { "address": "HTTPS://Server-01:443/redfish/v1/" }, "online": false });
@@ -141,9 +109,9 @@ async fn of_two_hosts_that_name_the_same_bmc_the_younger_gives_way() {
     assert!(is_well(&host), "{:?}", host.status);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_addresses_of_one_server_are_found_out() {
-    let world = World::new("two-addresses").await;
+    let world = World::in_process().await;
     let bmc = world.available_host("front").await;
     world.add_bmc("rear", bmc.clone());
     world.create_host("rear", json!({})).await;
@@ -156,9 +124,9 @@ async fn two_addresses_of_one_server_are_found_out() {
     assert!(is_well(&world.host("front").await));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_server_in_use_is_not_taken_over_by_an_older_object() {
-    let world = World::new("takeover").await;
+    let world = World::in_process().await;
     // Created first, and in the order of names before the other too.
     world.create_host("a-older", json!({ "redfishConnection": { "address": "ipmi://bmc" } })).await;
     world.wait_for_fault("a-older", "ProtocolUnsupported").await;
@@ -179,9 +147,9 @@ async fn a_server_in_use_is_not_taken_over_by_an_older_object() {
     assert_eq!(fault_of(&world.host("a-older").await).as_deref(), Some("DuplicateHost"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_claim_does_not_act_on_a_server_that_runs_for_another_host() {
-    let world = World::new("claimed-twice").await;
+    let world = World::in_process().await;
     let bmc = world.available_host("front").await;
     world.patch_spec("front", claim("me", ISO)).await;
     world.wait_for_state("front", "Provisioned").await;
@@ -203,9 +171,9 @@ async fn a_claim_does_not_act_on_a_server_that_runs_for_another_host() {
     assert!(is_well(&host) && state_of(&host) == "Provisioned", "{:?}", host.status);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_that_was_pointed_elsewhere_does_not_occupy_its_former_server() {
-    let world = World::new("moved-on").await;
+    let world = World::in_process().await;
     world.available_host("server-01").await;
     world.patch_spec("server-01", json!({ "redfishConnection": { "address": "ipmi://elsewhere" } })).await;
     world.wait_for_fault("server-01", "ProtocolUnsupported").await;
@@ -214,9 +182,9 @@ async fn a_host_that_was_pointed_elsewhere_does_not_occupy_its_former_server() {
     assert!(is_well(&host), "{:?}", host.status);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_bmc_with_several_systems_asks_which_and_serves_each_in_one_session() {
-    let world = World::new("chassis").await;
+    let world = World::in_process().await;
     let mut plan = spec("chassis").timing(sim::Timing::INSTANT).systems(3);
     plan.hardware = (0..3).map(|index| sim::Hardware::invent(&plan.personality, 77, index)).collect();
     let uuids: Vec<_> = plan.hardware.iter().map(|hardware| hardware.uuid.clone()).collect();
@@ -240,7 +208,7 @@ async fn a_bmc_with_several_systems_asks_which_and_serves_each_in_one_session() 
         let shown = host.status.and_then(|status| status.hardware_details?.unpack().uuid).unwrap_or_default();
         assert!(shown.eq_ignore_ascii_case(uuid), "{name} is {shown}, not {uuid}");
     }
-    wait_for("one session for all", SOON, async || (bmc.sessions_open() == 1).then_some(())).await;
+    wait_for("one session for all", EVER, async || (bmc.sessions_open() == 1).then_some(())).await;
 
     world.patch_spec("middle", claim("me", ISO)).await;
     world.wait_for_state("middle", "Provisioned").await;
@@ -254,11 +222,10 @@ async fn a_bmc_with_several_systems_asks_which_and_serves_each_in_one_session() 
     assert_eq!(bmc.sessions_open(), 1, "the others still need it");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_paused_host_is_neither_watched_nor_touched() {
     const PAUSED: &str = "cluster.x-k8s.io/paused";
-    let world = World::quiet("paused").await;
-    world.start_operator_with(Hurry::by(20), |_| {});
+    let world = World::in_process().await;
     let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
     world.create_secret("bmc", "admin", "password").await;
     world.create_annotated_host("server-01", json!({ PAUSED: "true" }), json!({ "online": true })).await;
@@ -268,7 +235,7 @@ async fn a_paused_host_is_neither_watched_nor_touched() {
 
     world.annotate("server-01", PAUSED, None).await;
     world.wait_for_state("server-01", "Available").await;
-    wait_for("power", SOON, async || (bmc.first().power() == PowerState::On).then_some(())).await;
+    wait_for("power", EVER, async || (bmc.first().power() == PowerState::On).then_some(())).await;
     world
         .wait_until("server-01", "power to be seen", |host| {
             host.status
@@ -290,36 +257,4 @@ async fn a_paused_host_is_neither_watched_nor_touched() {
     world.annotate("server-01", PAUSED, None).await;
     world.wait_gone("server-01").await;
     assert_eq!(bmc.first().power(), PowerState::Off, "we had switched it on");
-}
-
-#[tokio::test]
-async fn an_operator_keeps_to_its_watch_filter_and_namespace() {
-    const FILTER: &str = "cluster.x-k8s.io/watch-filter";
-    let (world, elsewhere) = (World::quiet("filter").await, World::quiet("elsewhere").await);
-    let label = async |world: &World, name: &str, value: Option<&str>| {
-        let patch = Patch::Merge(json!({ "metadata": { "labels": { FILTER: value } } }));
-        world.hosts().patch(name, &PatchParams::default(), &patch).await.unwrap();
-    };
-    for world in [&world, &elsewhere] {
-        world.create_secret("bmc", "admin", "password").await;
-        for name in ["mine", "other"] {
-            world.create_host(name, json!({})).await;
-        }
-        label(world, "mine", Some("blue")).await;
-    }
-    let (mine, other) = (world.add_bmc("mine", instant_bmc("mine")), world.add_bmc("other", instant_bmc("other")));
-    world.start_operator_with(controllers::clock::SystemClock, |config| config.watch_filter = Some("blue".into()));
-    world.wait_for_state("mine", "Available").await;
-    assert_eq!(other.counters().total(), 0);
-    for host in [world.host("other").await, elsewhere.host("mine").await, elsewhere.host("other").await] {
-        assert!(host.status.is_none() && host.metadata.finalizers.is_none(), "{host:?}");
-    }
-
-    label(&world, "other", Some("blue")).await;
-    world.wait_for_state("other", "Available").await;
-    // Given away: whoever comes next may need our place on the BMC.
-    label(&world, "other", Some("green")).await;
-    wait_for("the session to be closed", SOON, async || (other.sessions_open() == 0).then_some(())).await;
-    assert_eq!(mine.sessions_open(), 1);
-    assert_eq!(state_of(&world.host("other").await), "Available");
 }

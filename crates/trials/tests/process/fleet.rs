@@ -1,19 +1,18 @@
-//! Many hosts: the fleet brake, what a fleet at rest costs, events and metrics.
+//! Many hosts: the fleet brake, and what a fleet at rest costs.
 
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
 use controllers::brake::BrakeConfig;
-use controllers::clock::{Clock as _, SystemClock};
+use controllers::clock::Clock as _;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use sim::{BootSource, Effect, PowerState};
 use testkit::wait_for;
-
-use crate::story::{ISO, runs, unclaimed, waits_for};
-use crate::world::{Hurry, SOON, World, claim, fault_of, spec, state_of};
+use trials::story::{ISO, runs, unclaimed, waits_for};
+use trials::world::{EVER, World, claim, fault_of, spec, state_of};
 
 /// Hosts with servers that run something of their own, all available.
 async fn fleet(world: &World, size: usize) -> Vec<(String, sim::Bmc)> {
@@ -46,17 +45,17 @@ fn waiting(host: &PhysicalHost) -> String {
     host.status.as_ref().and_then(|status| status.waiting.clone()).map(|waiting| waiting.message).unwrap_or_default()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn ten_hosts_that_are_released_at_once_go_one_by_one_and_say_so() {
-    let world = World::new("brake").await;
+    let world = World::in_process().await;
     let fleet = fleet(&world, 10).await;
     claim_all(&world, &fleet).await;
     wait_for_all(&world, &fleet, "Provisioned").await;
     world.stop_operator().await;
 
-    world.start_operator_with(SystemClock, braked(|brake| brake.disruptions_per_minute = 3));
+    world.start_operator_with(world.clock(), braked(|brake| brake.disruptions_per_minute = 3));
     join_all(fleet.iter().map(async |(name, _)| world.patch_spec(name, unclaimed()).await)).await;
-    wait_for("all but the first to wait", SOON, async || {
+    wait_for("all but the first to wait", EVER, async || {
         let hosts = world.hosts().list(&kube::api::ListParams::default()).await.unwrap().items;
         let held: Vec<_> = hosts.iter().filter(|host| waits_for(host, "FleetBrake")).collect();
         for host in &held {
@@ -72,21 +71,21 @@ async fn ten_hosts_that_are_released_at_once_go_one_by_one_and_say_so() {
     assert!((1..=2).contains(&off), "one at once and one every 20 s, not {off}");
 
     // Whoever is stopped while a BMC ejects a medium leaves a wait of minutes behind.
-    wait_for("nobody to be in the middle of it", SOON, async || {
+    wait_for("nobody to be in the middle of it", EVER, async || {
         let hosts = world.hosts().list(&kube::api::ListParams::default()).await.unwrap().items;
         hosts.iter().all(|host| state_of(host) == "Available" || waits_for(host, "FleetBrake")).then_some(())
     })
     .await;
     world.stop_operator().await;
-    world.hurry();
+    world.start_operator();
     wait_for_all(&world, &fleet, "Available").await;
     assert!(fleet.iter().all(|(_, bmc)| bmc.first().power() == PowerState::Off && bmc.first().resets == 3));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_frozen_fleet_runs_on_until_it_is_thawed() {
-    let world = World::quiet("freeze").await;
-    world.start_operator_with(SystemClock, braked(|brake| brake.freeze = true));
+    let world = World::quiet_in_process().await;
+    world.start_operator_with(world.clock(), braked(|brake| brake.freeze = true));
     let fleet = fleet(&world, 2).await;
     claim_all(&world, &fleet).await;
     for (name, bmc) in &fleet {
@@ -99,16 +98,16 @@ async fn a_frozen_fleet_runs_on_until_it_is_thawed() {
     wait_for_all(&world, &fleet, "Provisioned").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_so_many_are_provisioned_at_the_same_time() {
-    let world = World::quiet("deployments").await;
-    world.start_operator_with(SystemClock, braked(|brake| brake.concurrent_deployments = 2));
+    let world = World::quiet_in_process().await;
+    world.start_operator_with(world.clock(), braked(|brake| brake.concurrent_deployments = 2));
     let fleet = fleet(&world, 4).await;
     for (_, bmc) in &fleet {
         bmc.faults().add(Effect::SlowPower(Duration::from_secs(6)).always());
     }
     claim_all(&world, &fleet).await;
-    wait_for("two to go and two to wait", SOON, async || {
+    wait_for("two to go and two to wait", EVER, async || {
         let hosts = world.hosts().list(&kube::api::ListParams::default()).await.unwrap().items;
         let held: Vec<_> = hosts.iter().filter(|host| waits_for(host, "FleetBrake")).map(waiting).collect();
         let told = "2 deployments at a time are allowed (--max-deployments).";
@@ -121,11 +120,11 @@ async fn only_so_many_are_provisioned_at_the_same_time() {
     wait_for_all(&world, &fleet, "Provisioned").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_fleet_at_rest_costs_no_write_and_less_than_one_request_per_host_and_minute() {
-    let world = World::quiet("rest").await;
-    let clock = Hurry::by(60);
-    world.start_operator_with(clock, |_| {});
+    let world = World::quiet_in_process().await;
+    let clock = world.clock();
+    world.start_operator();
     let fleet = fleet(&world, 4).await;
     claim_all(&world, &fleet[..2]).await;
     wait_for_all(&world, &fleet[..2], "Provisioned").await;
@@ -134,11 +133,11 @@ async fn a_fleet_at_rest_costs_no_write_and_less_than_one_request_per_host_and_m
         for (_, bmc) in &fleet {
             bmc.reset_counters();
         }
-        wait_for("looks", SOON, async || fleet.iter().all(|(_, bmc)| bmc.counters().total() >= times).then_some(()))
+        wait_for("looks", EVER, async || fleet.iter().all(|(_, bmc)| bmc.counters().total() >= times).then_some(()))
             .await;
     };
     looked(1).await;
-    let (writes, began) = (world.writes().await, clock.now());
+    let (writes, began) = (world.writes(), clock.now());
     looked(5).await;
     let minutes = clock.now().duration_since(began).as_secs_f64() / 60.0;
     for (name, bmc) in &fleet {
@@ -146,36 +145,7 @@ async fn a_fleet_at_rest_costs_no_write_and_less_than_one_request_per_host_and_m
         let requests = bmc.counters().total() as f64;
         assert!(requests <= minutes.ceil(), "{name}: {requests} in {minutes} minutes");
     }
-    assert_eq!(world.writes().await, writes, "nothing changed, so nothing is written");
-}
-
-#[tokio::test]
-async fn transitions_are_told_by_events_and_counted_by_metrics() {
-    let world = World::new("events").await;
-    let bmc = world.available_host("server-01").await;
-    world.patch_spec("server-01", claim("me", ISO)).await;
-    world.wait_for_state("server-01", "Provisioned").await;
-    let outage = bmc.faults().add(Effect::Refuse.always());
-    world.annotate("server-01", "beskar7.io/inspect", Some("now")).await;
-    world.wait_for_fault("server-01", "Unreachable").await;
-    bmc.faults().remove(outage);
-    world.wait_until("server-01", "no fault", |host| fault_of(host).is_none()).await;
-    for reason in ["Available", "Claimed", "Provisioning", "Provisioned", "Unreachable", "Recovered", "Inspected"] {
-        assert!(world.wait_for_event(reason).await.ends_with('.'), "{reason} is not told by a sentence");
-    }
-
-    let text = world.metrics();
-    let namespace = &world.namespace;
-    for line in [
-        format!("beskar7_hosts{{dialect=\"beskar7\",namespace=\"{namespace}\",phase=\"Provisioned\"}} 1"),
-        "beskar7_acts_total{act=\"PowerOn\",outcome=\"ok\"} 1".to_owned(),
-        "beskar7_faults_total{dialect=\"beskar7\",reason=\"Unreachable\"}".to_owned(),
-        "beskar7_bmc_requests_total{verb=\"GET\",outcome=\"ok\"}".to_owned(),
-        "beskar7_reconciles_total{dialect=\"beskar7\",outcome=\"ok\"}".to_owned(),
-        "phase=\"Provisioning\"} 1".to_owned(),
-    ] {
-        assert!(text.contains(&line), "{line} is not in\n{text}");
-    }
+    assert_eq!(world.writes(), writes, "nothing changed, so nothing is written");
 }
 
 /// Names of hosts, and the fault or wait in which each of them is stuck.
@@ -189,13 +159,13 @@ const TROUBLES: [(&str, &str); 7] = [
     ("braked", "FleetBrake"),
 ];
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hosts_in_trouble_are_not_busy_with_it() {
-    let world = World::quiet("calm").await;
-    world.start_operator_with(SystemClock, braked(|brake| brake.disruptions_per_minute = 0));
+    let world = World::quiet_in_process().await;
+    world.start_operator_with(world.clock(), braked(|brake| brake.disruptions_per_minute = 0));
     world.create_secret("bmc", "admin", "password").await;
     world.create_secret("guess", "admin", "guess").await;
-    let config_maps: Api<ConfigMap> = Api::namespaced(world.cluster.admin(), &world.namespace);
+    let config_maps: Api<ConfigMap> = Api::namespaced(world.admin(), &world.namespace);
     let consumer = serde_json::from_value(json!({ "metadata": { "name": "mine" } })).unwrap();
     config_maps.create(&PostParams::default(), &consumer).await.unwrap();
     let bmcs = TROUBLES.map(|(name, _)| {
@@ -233,11 +203,11 @@ async fn hosts_in_trouble_are_not_busy_with_it() {
     }
 
     let requests = || bmcs.iter().map(|bmc| bmc.counters().total()).sum::<u64>();
-    let (requests_before, reconciles_before, began) = (requests(), reconciles(&world), tokio::time::Instant::now());
-    let writes_before = world.writes().await;
-    wait_for("five seconds", SOON, async || (began.elapsed() > Duration::from_secs(5)).then_some(())).await;
+    let (requests_before, reconciles_before) = (requests(), reconciles(&world));
+    let writes_before = world.writes();
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let (requests, reconciles) = (requests() - requests_before, reconciles(&world) - reconciles_before);
-    let writes = world.writes().await - writes_before;
+    let writes = world.writes() - writes_before;
     assert!(
         requests <= 12 && reconciles <= 25 && writes <= 10,
         "{requests} requests, {reconciles} reconciles, {writes} writes"

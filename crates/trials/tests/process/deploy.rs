@@ -8,26 +8,17 @@ use serde_json::json;
 use sim::personality::MediaRules;
 use sim::{BootSource, Effect, Enabled, Hardware, Kind, Personality, PowerState, Timing};
 use testkit::wait_for;
-
-use crate::story::{
-    HOST, ISO, assert_untouched, hurried_world, resets, running_bmc, runs, sentence, unclaimed, waits_for,
-};
-use crate::world::{Hurry, SOON, World, claim, condition, fault_of, state_of};
-
-/// Vendors refuse power commands for a while after the last, and a server that was just started is left alone for a
-/// minute.
-const PATIENCE: Duration = Duration::from_secs(100);
+use trials::story::{HOST, ISO, resets, running_bmc, runs, sentence, unclaimed, waits_for, world_with};
+use trials::world::{EVER, World, claim, condition, fault_of, state_of};
 
 /// The only scheme that all of them take.
 const HTTPS_ISO: &str = "https://images.test/os.iso";
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_vendors_server_is_registered_provisioned_and_released() {
     let lives = Personality::all().into_iter().map(async |personality| {
         let vendor = personality.name;
-        let world = World::quiet("vendor").await;
-        // Not more: habits of vendors are in real seconds.
-        world.start_operator_with(Hurry::by(6), |_| {});
+        let world = World::in_process().await;
         let mut plan = sim::BmcSpec::new(personality);
         plan.hardware = vec![Hardware::invent(&plan.personality, 41, 0)];
         let timing = Timing { power_on: Duration::from_millis(300), post: Duration::from_secs(1), ..Timing::INSTANT };
@@ -38,13 +29,13 @@ async fn every_vendors_server_is_registered_provisioned_and_released() {
         assert!(!hardware.processors.is_empty() && !hardware.drives.is_empty(), "{vendor}: {hardware:?}");
 
         world.patch_spec(HOST, claim("me", HTTPS_ISO)).await;
-        let host = world.wait_within(PATIENCE, HOST, vendor, |host| state_of(host) == "Provisioned").await;
+        let host = world.wait_until(HOST, vendor, |host| state_of(host) == "Provisioned").await;
         assert_eq!(fault_of(&host), None, "{vendor}");
-        wait_for(vendor, SOON, async || (runs(&bmc) == Some(BootSource::Cd(HTTPS_ISO.into()))).then_some(())).await;
+        wait_for(vendor, EVER, async || (runs(&bmc) == Some(BootSource::Cd(HTTPS_ISO.into()))).then_some(())).await;
         assert_eq!((bmc.first().boots, bmc.first().resets), (1, 2), "{vendor}: {:?}", bmc.journal());
 
         world.patch_spec(HOST, unclaimed()).await;
-        world.wait_within(PATIENCE, HOST, vendor, |host| state_of(host) == "Available").await;
+        world.wait_until(HOST, vendor, |host| state_of(host) == "Available").await;
         let server = bmc.first();
         assert_eq!((server.power(), server.media()), (PowerState::Off, None), "{vendor}");
         assert_ne!(server.boot.enabled, Enabled::Once, "{vendor}");
@@ -53,9 +44,9 @@ async fn every_vendors_server_is_registered_provisioned_and_released() {
     join_all(lives).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_image_that_the_bmc_refuses_is_told_in_its_words_and_a_corrected_one_is_tried_at_once() {
-    let world = World::new("media-refused").await;
+    let world = World::in_process().await;
     let bmc = running_bmc();
     world.register(&bmc, json!({})).await;
     world.wait_for_state(HOST, "Available").await;
@@ -76,7 +67,7 @@ async fn an_image_that_the_bmc_refuses_is_told_in_its_words_and_a_corrected_one_
     assert_eq!(resets(&bmc), ["ForceOff", "On"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_bmc_that_takes_images_in_other_ways_says_in_which() {
     let takes = |schemes: &'static [&'static str]| {
         let mut personality = sim::personality::generic();
@@ -91,7 +82,7 @@ async fn a_bmc_that_takes_images_in_other_ways_says_in_which() {
         (sim::personality::openbmc(), ISO, "only takes images from https"),
     ];
     join_all(cases.map(async |(personality, image, words)| {
-        let (world, bmc) = hurried_world("other-ways", running(personality)).await;
+        let (world, bmc) = world_with(running(personality)).await;
         world.patch_spec(HOST, claim("me", image)).await;
         let host = world.wait_for_fault(HOST, "MediaRefused").await;
         let told = sentence(&host, "HostProvisioned");
@@ -101,9 +92,9 @@ async fn a_bmc_that_takes_images_in_other_ways_says_in_which() {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_image_that_the_bmc_swallows_is_a_fault_that_ends_by_itself() {
-    let (world, bmc) = hurried_world("media-ignored", running_bmc()).await;
+    let (world, bmc) = world_with(running_bmc()).await;
     let ignored = bmc.faults().add(Effect::IgnoresMedia.always());
     world.patch_spec(HOST, claim("me", ISO)).await;
     let host = world.wait_for_fault(HOST, "NotApplied").await;
@@ -116,26 +107,26 @@ async fn an_image_that_the_bmc_swallows_is_a_fault_that_ends_by_itself() {
     assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn tasks_that_the_bmc_forgets_are_judged_by_what_became_of_them() {
     let soon = Some(Duration::from_millis(300));
     let lives = [(soon, None), (None, soon)].map(async |(media, power)| {
         let mut personality = sim::personality::generic();
         personality.tasks = sim::personality::TaskRules { media, power, ..personality.tasks };
         let plan = sim::BmcSpec::new(personality).timing(Timing::INSTANT).power(PowerState::On);
-        let (world, bmc) = hurried_world("lost-tasks", sim::Bmc::new(plan)).await;
+        let (world, bmc) = world_with(sim::Bmc::new(plan)).await;
         bmc.faults().add(Effect::LosesTasks.always());
         world.patch_spec(HOST, claim("me", ISO)).await;
-        world.wait_within(PATIENCE, HOST, "provisioned", |host| state_of(host) == "Provisioned").await;
+        world.wait_until(HOST, "provisioned", |host| state_of(host) == "Provisioned").await;
         assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
         assert_eq!(resets(&bmc), ["ForceOff", "On"]);
     });
     join_all(lives).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_server_that_leaves_the_override_unused_is_started_three_times_and_then_told_about() {
-    let (world, bmc) = hurried_world("boot-ignored", running_bmc()).await;
+    let (world, bmc) = world_with(running_bmc()).await;
     let ignores = bmc.faults().add(Effect::KeepsOneTimeBoot.always());
     world.patch_spec(HOST, claim("me", ISO)).await;
     let host = world.wait_for_fault(HOST, "BootIgnored").await;
@@ -153,10 +144,9 @@ async fn a_server_that_leaves_the_override_unused_is_started_three_times_and_the
     assert_eq!(bmc.first().boots, 4);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_server_that_ignored_the_override_is_tried_again_later_by_itself() {
-    let world = World::quiet("boot-ignored-later").await;
-    world.start_operator_with(Hurry::by(40), |_| {});
+    let world = World::in_process().await;
     let bmc = running_bmc();
     world.register(&bmc, json!({})).await;
     world.wait_for_state(HOST, "Available").await;
@@ -168,9 +158,9 @@ async fn a_server_that_ignored_the_override_is_tried_again_later_by_itself() {
     assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_override_that_is_used_up_for_the_disk_cannot_be_told_from_one_that_was_obeyed() {
-    let (world, bmc) = hurried_world("boot-consumed", running_bmc()).await;
+    let (world, bmc) = world_with(running_bmc()).await;
     bmc.faults().add(Effect::IgnoresOneTimeBoot.always());
     world.patch_spec(HOST, claim("me", ISO)).await;
     let host = world.wait_for_state(HOST, "Provisioned").await;
@@ -190,12 +180,12 @@ fn running(personality: Personality) -> sim::Bmc {
     sim::Bmc::new(sim::BmcSpec::new(personality).timing(Timing::INSTANT).power(PowerState::On))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_bmc_that_tells_nothing_of_a_boot_is_given_time_and_the_host_says_what_it_rests_on() {
     let lives = [false, true].map(async |told| {
         let mut personality = stubborn();
         personality.shape.boot_progress = told;
-        let (world, bmc) = hurried_world("silent", running(personality)).await;
+        let (world, bmc) = world_with(running(personality)).await;
         world.patch_spec(HOST, claim("me", ISO)).await;
         if !told {
             let is_settling = |host: &PhysicalHost| waits_for(host, "SettlingBoot");
@@ -211,7 +201,7 @@ async fn a_bmc_that_tells_nothing_of_a_boot_is_given_time_and_the_host_says_what
             let told = sentence(&host, "HostProvisioned");
             assert_eq!(world.wait_for_event("AssumedBooted").await, told);
             world.stop_operator().await;
-            world.hurry();
+            world.start_operator();
             world.annotate(HOST, "beskar7.io/inspect", Some("again")).await;
             world.wait_for_event("Inspected").await;
             assert_eq!(sentence(&world.host(HOST).await, "HostProvisioned"), told, "remembered");
@@ -220,18 +210,18 @@ async fn a_bmc_that_tells_nothing_of_a_boot_is_given_time_and_the_host_says_what
     join_all(lives).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_and_a_restart_boots_that() {
     // One takes "once" and keeps it, one knows nothing but "continuous".
     let lives = [&["Disabled", "Once", "Continuous"][..], &["Continuous"]].map(async |words| {
         let mut personality = stubborn();
         personality.boot.enabled = words;
-        let (world, bmc) = hurried_world("continuous", running(personality)).await;
+        let (world, bmc) = world_with(running(personality)).await;
         world.patch_spec(HOST, claim("me", ISO)).await;
         let host = world.wait_for_state(HOST, "Provisioned").await;
         assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
         let shown = |bmc: &sim::Bmc| (bmc.first().boot.target.clone(), bmc.first().boot.enabled);
-        wait_for("the disk", SOON, async || (shown(&bmc) == ("Hdd".into(), Enabled::Continuous)).then_some(())).await;
+        wait_for("the disk", EVER, async || (shown(&bmc) == ("Hdd".into(), Enabled::Continuous)).then_some(())).await;
         assert_eq!((resets(&bmc).join(" ").as_str(), bmc.first().media()), ("ForceOff On", Some(ISO)));
         assert_eq!((fault_of(&host), bmc.first().boots), (None, 1));
 
@@ -248,17 +238,15 @@ async fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_and_a_restart_boot
     join_all(lives).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_bmc_that_does_not_let_go_of_the_override_is_told_about_and_the_host_stays_provisioned() {
-    let world = World::quiet("kept-for-ever").await;
-    let delays = Timing { post: Duration::from_secs(2), ..Timing::INSTANT };
+    let world = World::in_process().await;
+    let delays = Timing { post: Duration::from_mins(2), ..Timing::INSTANT };
     let bmc = sim::Bmc::new(sim::BmcSpec::new(stubborn()).timing(delays).power(PowerState::On));
-    // The tries take a quarter of an hour.
-    world.start_operator_with(Hurry::by(60), |_| {});
     world.register(&bmc, json!({})).await;
     world.wait_for_state(HOST, "Available").await;
     world.patch_spec(HOST, claim("me", ISO)).await;
-    wait_for("the override", SOON, async || (bmc.first().boot.target == "Cd").then_some(())).await;
+    wait_for("the override", EVER, async || (bmc.first().boot.target == "Cd").then_some(())).await;
     bmc.faults().add(Effect::IgnoresBootOverride.always());
     let told = world.wait_for_event("BootOverrideKept").await;
     assert!(told.contains("4 tries"), "{told}");
@@ -267,9 +255,9 @@ async fn a_bmc_that_does_not_let_go_of_the_override_is_told_about_and_the_host_s
     assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_override_that_the_bmc_swallows_is_a_fault_and_the_server_is_not_started() {
-    let (world, bmc) = hurried_world("override-swallowed", running_bmc()).await;
+    let (world, bmc) = world_with(running_bmc()).await;
     let swallows = bmc.faults().add(Effect::IgnoresBootOverride.always());
     world.patch_spec(HOST, claim("me", ISO)).await;
     let host = world.wait_for_fault(HOST, "NotApplied").await;
@@ -280,38 +268,21 @@ async fn an_override_that_the_bmc_swallows_is_a_fault_and_the_server_is_not_star
     assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_torn_off_in_the_middle_of_an_order_is_done_once_in_the_end() {
     let troubles = [Effect::DropAnswer, Effect::Drop, Effect::Status { code: 503, body: sim::FaultBody::Html }];
     let acts = [Kind::Reset, Kind::InsertMedia, Kind::System];
     let lives =
         troubles.into_iter().flat_map(|trouble| acts.map(|act| (trouble.clone(), act))).map(async |(trouble, act)| {
-            let (world, bmc) = hurried_world("torn", running_bmc()).await;
+            let (world, bmc) = world_with(running_bmc()).await;
             let what = format!("{trouble:?} at {act}");
             let verb = if act == Kind::System { sim::Verb::Patch } else { sim::Verb::Post };
             bmc.faults().add(trouble.always().kind(act).method(verb).times(1));
             world.patch_spec(HOST, claim("me", ISO)).await;
-            let host = world.wait_within(PATIENCE, HOST, &what, |host| state_of(host) == "Provisioned").await;
+            let host = world.wait_until(HOST, &what, |host| state_of(host) == "Provisioned").await;
             assert_eq!(fault_of(&host), None, "{what}");
             let (boots, resets) = (bmc.first().boots, bmc.first().resets);
             assert_eq!((runs(&bmc), boots, resets), (Some(BootSource::Cd(ISO.into())), 1, 2), "{what}");
         });
     join_all(lives).await;
-}
-
-#[tokio::test]
-async fn a_host_that_others_write_to_all_the_time_is_provisioned_all_the_same() {
-    let (world, bmc) = hurried_world("crowded", running_bmc()).await;
-    world.patch_spec(HOST, claim("me", ISO)).await;
-    let scribble = async {
-        for number in 0_u32.. {
-            world.annotate(HOST, "example.com/scribble", Some(&number.to_string())).await;
-        }
-    };
-    let host = tokio::select! {
-        () = scribble => unreachable!("it never ends"),
-        host = world.wait_for_state(HOST, "Provisioned") => host,
-    };
-    assert_eq!(fault_of(&host), None);
-    assert_untouched(&bmc);
 }

@@ -6,21 +6,20 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use sim::{BootSource, Effect, PowerState};
 use testkit::wait_for;
-
-use crate::story::{
-    HOST, ISO, assert_tidy, assert_untouched, provisioned_world, resets, running_bmc, runs, sentence, steady,
-    steady_world, unclaimed, waits_for,
+use trials::story::{
+    HOST, ISO, assert_tidy, assert_untouched, provisioned_world, resets, running_bmc, runs, sentence, unclaimed,
+    waits_for, world_with,
 };
-use crate::world::{World, claim, instant_bmc, state_of};
+use trials::world::{EVER, World, claim, instant_bmc, state_of};
 
 async fn delete(world: &World) {
     world.hosts().delete(HOST, &DeleteParams::default()).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_that_is_deleted_while_it_is_provisioned_waits_for_its_consumer_and_is_left_tidy() {
-    let (world, bmc) = steady_world("delete-early", running_bmc()).await;
-    bmc.faults().add(Effect::SlowPower(steady(40)).always());
+    let (world, bmc) = world_with(running_bmc()).await;
+    bmc.faults().add(Effect::SlowPower(Duration::from_secs(40)).always());
     world.patch_spec(HOST, claim("me", ISO)).await;
     world.wait_for_state(HOST, "Provisioning").await;
     delete(&world).await;
@@ -33,10 +32,10 @@ async fn a_host_that_is_deleted_while_it_is_provisioned_waits_for_its_consumer_a
     assert_tidy(&bmc);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_that_is_deleted_while_it_is_prepared_is_never_started() {
-    let (world, bmc) = steady_world("delete-earlier", running_bmc()).await;
-    bmc.faults().add(Effect::SlowPower(steady(40)).always());
+    let (world, bmc) = world_with(running_bmc()).await;
+    bmc.faults().add(Effect::SlowPower(Duration::from_secs(40)).always());
     world.patch_spec(HOST, claim("me", ISO)).await;
     world.wait_until(HOST, "power off", |host| waits_for(host, "PoweringOff")).await;
     delete(&world).await;
@@ -46,16 +45,16 @@ async fn a_host_that_is_deleted_while_it_is_prepared_is_never_started() {
     assert_eq!((resets(&bmc), bmc.first().boots), (vec!["ForceOff".into()], 0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_bmc_that_is_dead_does_not_keep_a_host_for_ever() {
-    let (world, bmc) = provisioned_world("delete-dead", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     bmc.faults().add(Effect::Refuse.always());
     delete(&world).await;
     world.patch_spec(HOST, unclaimed()).await;
     let host = world.wait_until(HOST, "a fault", |host| state_of(host) == "Deleting" && fault(host).is_some()).await;
     assert!(sentence(&host, "RedfishConnectionReady").contains(HOST), "{}", sentence(&host, "RedfishConnectionReady"));
     let gone = async || world.hosts().get_opt(HOST).await.unwrap().is_none().then_some(());
-    wait_for("the host to be gone", Duration::from_mins(1), gone).await;
+    wait_for("the host to be gone", EVER, gone).await;
     let told = world.wait_for_event("LeftAsItIs").await;
     assert!(told.starts_with("Forgotten although the server could not be cleaned up: "), "{told}");
     assert_untouched(&bmc);
@@ -65,9 +64,9 @@ fn fault(host: &api::beskar7::PhysicalHost) -> Option<&api::beskar7::Fault> {
     host.status.as_ref()?.fault.as_ref()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_bmc_that_comes_back_during_a_deletion_is_left_tidy_after_all() {
-    let (world, bmc) = provisioned_world("delete-revived", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     // One look tries four times; a fifth failure would open the breaker, and half a minute is a long time in a hurry.
     bmc.faults().add(Effect::Refuse.always().times(4));
     delete(&world).await;
@@ -77,9 +76,9 @@ async fn a_bmc_that_comes_back_during_a_deletion_is_left_tidy_after_all() {
     assert_tidy(&bmc);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_forced_deletion_forgets_at_once_and_says_so() {
-    let (world, bmc) = provisioned_world("delete-force", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     bmc.faults().add(Effect::Hang.always());
     delete(&world).await;
     world.wait_for_state(HOST, "Deleting").await;
@@ -89,12 +88,12 @@ async fn a_forced_deletion_forgets_at_once_and_says_so() {
     assert_untouched(&bmc);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_that_moves_to_another_cluster_is_let_go_without_a_word_to_its_bmc() {
-    let (world, bmc) = provisioned_world("move", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     // As clusterctl does it: pause, copy, annotate, delete.
     world.annotate(HOST, "cluster.x-k8s.io/paused", Some("true")).await;
-    world.wait_until(HOST, "the pause", |host| crate::world::condition(host, "Paused").0 == "True").await;
+    world.wait_until(HOST, "the pause", |host| trials::world::condition(host, "Paused").0 == "True").await;
     world.annotate(HOST, "clusterctl.cluster.x-k8s.io/delete-for-move", Some("")).await;
     let settled = bmc.counters().total() - sessions(&bmc);
     delete(&world).await;
@@ -109,9 +108,9 @@ fn sessions(bmc: &sim::Bmc) -> u64 {
     counters.iter().filter(|(_, kind, ..)| *kind == sim::Kind::Session).map(|(.., number)| number).sum()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_moved_host_is_known_by_its_anchor_in_its_new_cluster() {
-    let (world, bmc) = provisioned_world("moved", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     let old = world.host(HOST).await;
     world.annotate(HOST, "clusterctl.cluster.x-k8s.io/delete-for-move", Some("")).await;
     world.delete_host(HOST).await;
@@ -119,16 +118,16 @@ async fn a_moved_host_is_known_by_its_anchor_in_its_new_cluster() {
     let anchor = old.metadata.annotations.unwrap()["beskar7.io/anchor"].clone();
     world.create_annotated_host(HOST, json!({ "beskar7.io/anchor": anchor }), claim("me", ISO)).await;
     let host =
-        world.wait_until(HOST, "its status", |host| crate::world::condition(host, "HostInspected").0 == "True").await;
+        world.wait_until(HOST, "its status", |host| trials::world::condition(host, "HostInspected").0 == "True").await;
     assert_eq!(state_of(&host), "Provisioned");
-    assert_eq!(crate::world::condition(&host, "OrderInEffect").0, "", "it is not adopted, it is ours");
+    assert_eq!(trials::world::condition(&host, "OrderInEffect").0, "", "it is not adopted, it is ours");
     assert_untouched(&bmc);
     world.release(&bmc).await;
 }
 
 /// Registers, follows a power policy if there is one, and deletes; answers which resets there were.
-async fn power_after_deletion(prefix: &str, bmc: sim::Bmc, spec: Value, power: &str) -> Vec<String> {
-    let world = World::new(prefix).await;
+async fn power_after_deletion(bmc: sim::Bmc, spec: Value, power: &str) -> Vec<String> {
+    let world = World::in_process().await;
     world.register(&bmc, spec).await;
     let as_wished = |host: &api::beskar7::PhysicalHost| {
         state_of(host) == "Available" && host.status.as_ref().unwrap().observed_power_state.as_deref() == Some(power)
@@ -138,14 +137,14 @@ async fn power_after_deletion(prefix: &str, bmc: sim::Bmc, spec: Value, power: &
     resets(&bmc)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn only_what_we_switched_on_is_switched_off_by_a_deletion() {
     let (on, off) = (running_bmc(), instant_bmc(HOST));
     let (left_on, left_off, was_on, switched) = tokio::join!(
-        power_after_deletion("plain-on", on.clone(), json!({}), "On"),
-        power_after_deletion("plain-off", off.clone(), json!({}), "Off"),
-        power_after_deletion("online-on", running_bmc(), json!({ "online": true }), "On"),
-        power_after_deletion("online-off", instant_bmc(HOST), json!({ "online": true }), "On"),
+        power_after_deletion(on.clone(), json!({}), "On"),
+        power_after_deletion(off.clone(), json!({}), "Off"),
+        power_after_deletion(running_bmc(), json!({ "online": true }), "On"),
+        power_after_deletion(instant_bmc(HOST), json!({ "online": true }), "On"),
     );
     assert_eq!((left_on, on.first().power()), (vec![], PowerState::On));
     assert_eq!((left_off, off.first().power()), (vec![], PowerState::Off));
@@ -153,9 +152,9 @@ async fn only_what_we_switched_on_is_switched_off_by_a_deletion() {
     assert_eq!(switched, ["On", "ForceOff"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_adopted_host_is_deleted_without_touching_what_we_never_started() {
-    let world = World::new("delete-adopted").await;
+    let world = World::in_process().await;
     let bmc = running_bmc();
     world.register(&bmc, claim("me", ISO)).await;
     world.wait_for_state(HOST, "Provisioned").await;

@@ -3,22 +3,25 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 
+use api::boot::BootSession;
 use boot::fetch::{Fetcher, Guard, Patience};
 use boot::links::Links;
 use controllers::depot::BootConfig;
 use http::{Response, StatusCode};
+use kube::Api;
+use kube::api::ListParams;
 use sim::BootSource;
 use testkit::{fetch_from, wait_for};
 
 use crate::world::{SOON, World};
 
 /// Where servers come from.
-pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 5);
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 5);
 /// A boot loader's menu, before anything is written into it.
-pub(crate) const MENU: &str = "DEFAULT os\nLABEL os\n  KERNEL /vmlinuz\n  APPEND console=ttyS0 quiet\n";
+pub const MENU: &str = "DEFAULT os\nLABEL os\n  KERNEL /vmlinuz\n  APPEND console=ttyS0 quiet\n";
 
 /// A boot service on a port of its own, which may fetch from loopback: that is where the test's images are.
-pub(crate) fn boot_service(world: &World) -> BootConfig {
+pub fn boot_service(world: &World) -> BootConfig {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let links = Links::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     let guard = Guard::allowing(["127.0.0.0/8".parse().unwrap()]);
@@ -31,8 +34,45 @@ pub(crate) fn boot_service(world: &World) -> BootConfig {
     }
 }
 
+impl World {
+    /// A namespace of the shared cluster, with an operator that serves, and knows no Cluster API.
+    pub async fn serving(prefix: &str) -> Self {
+        let world = Self::quiet(prefix).await;
+        world.start_serving();
+        world
+    }
+
+    /// Starts an operator that serves, and knows no Cluster API.
+    pub fn start_serving(&self) {
+        let boot = boot_service(self);
+        self.start_operator_with(self.clock(), |config| {
+            config.cluster_api = false;
+            config.boot = Some(boot);
+        });
+    }
+
+    /// Creates bootstrap data, as a bootstrap provider does.
+    pub async fn create_bootstrap_data(&self, name: &str, value: &str) {
+        let yaml = format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\ntype: cluster.x-k8s.io/secret\nstringData: {{value: {value}, format: cloud-config}}\n"
+        );
+        self.apply(&yaml).await;
+    }
+
+    /// What is known of deployments that were served.
+    pub async fn sessions(&self) -> Vec<BootSession> {
+        let sessions: Api<BootSession> = Api::namespaced(self.admin(), &self.namespace);
+        sessions.list(&ListParams::default()).await.unwrap().items
+    }
+
+    /// Waits until nothing of that is left.
+    pub async fn wait_for_no_session(&self) {
+        wait_for("no session to be left", SOON, async || self.sessions().await.is_empty().then_some(())).await;
+    }
+}
+
 /// Where the server's BMC was told to read the image.
-pub(crate) async fn image_url(bmc: &sim::Bmc) -> String {
+pub async fn image_url(bmc: &sim::Bmc) -> String {
     wait_for("the server to boot from the CD", SOON, async || match bmc.first().booted.map(|booted| booted.from) {
         Some(BootSource::Cd(url)) => Some(url),
         _ => None,
@@ -40,12 +80,13 @@ pub(crate) async fn image_url(bmc: &sim::Bmc) -> String {
     .await
 }
 
-pub(crate) async fn get(from: Ipv4Addr, url: &str) -> Response<bytes::Bytes> {
+/// Fetches something from one of our addresses.
+pub async fn get(from: Ipv4Addr, url: &str) -> Response<bytes::Bytes> {
     fetch_from(from, "GET", url, &[]).await.unwrap()
 }
 
 /// Reads the image as the BMC would, and tells what the kernel would be told.
-pub(crate) async fn kernel_line(url: &str) -> String {
+pub async fn kernel_line(url: &str) -> String {
     let image = get(SERVER, url).await;
     assert_eq!(image.status(), StatusCode::OK, "{image:?}");
     let text = String::from_utf8_lossy(image.body()).into_owned();
@@ -54,7 +95,7 @@ pub(crate) async fn kernel_line(url: &str) -> String {
 }
 
 /// Where the kernel is told to find its configuration.
-pub(crate) async fn config_url(image: &str) -> String {
+pub async fn config_url(image: &str) -> String {
     let line = kernel_line(image).await;
     let word = line.split(' ').find_map(|word| word.strip_prefix("talos.config=").or(word.strip_prefix("config_url=")));
     word.unwrap_or_else(|| panic!("{line}")).to_owned()

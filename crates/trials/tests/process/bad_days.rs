@@ -4,23 +4,27 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api::beskar7::{Beskar7Machine, PhysicalHost};
-use controllers::clock::SystemClock;
+use controllers::leader::Timing;
 use futures::future::join_all;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use serde_json::json;
-use sim::{Effect, Kind, PowerState};
-use testkit::{wait_for, wait_ok};
+use sim::{Effect, PowerState};
+use testkit::wait_for;
+use tokio::time::Instant;
+use trials::gate::Gate;
+use trials::machines::{host_of, iso, told};
+use trials::story::ISO;
+use trials::world::{EVER, World, anchor, condition, instant_bmc, state_of};
 
-use crate::crash::{ELECTION_ROLE, TIMING, killed_after, killed_after_each};
-use crate::gate::Gate;
-use crate::machines::{host_of, iso, told};
-use crate::story::ISO;
-use crate::world::{Hurry, SOON, World, anchor, condition, instant_bmc, state_of};
+use crate::crash::{killed_after, killed_after_each};
 
 /// A quiet world with so many hosts, registered but not looked at.
-async fn hosts(prefix: &str, count: usize) -> World {
-    let world = World::quiet(prefix).await;
+async fn hosts(count: usize) -> World {
+    hosts_in(World::quiet_in_process().await, count).await
+}
+
+async fn hosts_in(world: World, count: usize) -> World {
     world.create_secret("bmc", "admin", "password").await;
     join_all((0..count).map(async |number| {
         let name = format!("server-{number:02}");
@@ -36,7 +40,7 @@ async fn life(world: &World) {
     world.create_machine("node", iso()).await;
     let machine = world.wait_for_ready("node").await;
     let host = host_of(&machine).unwrap();
-    let claimed = world.claimed_hosts().await;
+    let claimed = claimed_hosts(world).await;
     assert_eq!(claimed, BTreeSet::from([host.clone()]), "one machine, one server");
     assert_eq!(world.bmc(&host).first().boots, 1, "{:?}", world.bmc(&host).journal());
     world.delete_machine("node").await;
@@ -49,47 +53,60 @@ async fn life(world: &World) {
     assert_eq!(boots, 1, "no other server was started");
 }
 
-impl World {
-    async fn claimed_hosts(&self) -> BTreeSet<String> {
-        let hosts = self.hosts().list(&ListParams::default()).await.unwrap().items;
-        hosts.iter().filter(|host| host.spec.consumer_ref.is_some()).map(kube::ResourceExt::name_any).collect()
+/// Waits for something that is costly to look at, and takes minutes.
+async fn wait_for_fleet(what: &str, probe: impl AsyncFn() -> Result<(), String>) {
+    let began = Instant::now();
+    while let Err(why) = probe().await {
+        assert!(began.elapsed() < EVER, "waited for {what}; last answer: {why}");
+        tokio::time::sleep(Duration::from_secs(10)).await;
     }
 }
 
-#[tokio::test]
+async fn claimed_hosts(world: &World) -> BTreeSet<String> {
+    let hosts = world.hosts().list(&ListParams::default()).await.unwrap().items;
+    hosts.iter().filter(|host| host.spec.consumer_ref.is_some()).map(kube::ResourceExt::name_any).collect()
+}
+
+#[tokio::test(start_paused = true)]
 async fn killed_after_any_effect_of_a_machines_life_the_operator_takes_up_where_it_was() {
+    let first = World::quiet_in_process().await;
     let most = killed_after_each(async |effects| {
-        let world = hosts(&format!("machine-{effects}"), 2).await;
+        let world = hosts_in(first.beside().await, 2).await;
         killed_after(effects, &world, |config| config.cluster_api = false, life(&world)).await
     })
     .await;
     assert!(most > 10, "a life has more effects than {most}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn fifty_machines_race_for_thirty_hosts_and_the_leader_is_killed_in_the_middle() {
-    let world = hosts("race", 30).await;
-    let role = ELECTION_ROLE.replace("beskar7-system", &world.namespace);
-    world.cluster.apply_yaml_in(&world.namespace, &role).await;
-    let replica = |identity: &str| {
+    let world = hosts(30).await;
+    let replica = |identity: &str, gate: Gate| {
         let election = controllers::operator::Election {
             namespace: world.namespace.clone(),
             lease: "beskar7".into(),
             identity: identity.into(),
-            timing: TIMING,
+            timing: Timing::default(),
         };
-        world.launch(Gate::default(), SystemClock, |config| {
+        world.launch(gate, world.clock(), |config| {
             config.cluster_api = false;
             config.election = Some(election);
         })
     };
-    let (first, second) = (replica("a"), replica("b"));
+    let gate = Gate::default();
+    let first = replica("a", gate.clone());
+    world.wait_for_state("server-00", "Available").await;
+    let second = replica("b", Gate::default());
     join_all((0..30).map(async |number| world.wait_for_state(&format!("server-{number:02}"), "Available").await)).await;
+    // Ids for all, and the claims of some.
+    gate.shut_after(65);
     join_all((0..50).map(async |number| world.create_machine(&format!("node-{number:02}"), iso()).await)).await;
-    wait_for("some to be claimed", SOON, async || (world.claimed_hosts().await.len() >= 10).then_some(())).await;
+    gate.is_shut().await;
     first.kill().await;
+    let claimed = claimed_hosts(&world).await.len();
+    assert!((1..30).contains(&claimed), "{claimed} hosts were claimed when the leader was killed");
 
-    wait_ok("thirty machines to be ready and twenty to be told", SOON * 2, async || {
+    wait_for_fleet("thirty machines to be ready and twenty to be told", async || {
         let machines = world.machines().list(&ListParams::default()).await.unwrap().items;
         let ready = machines.iter().filter(|machine| is_ready(machine)).count();
         let told =
@@ -110,7 +127,7 @@ async fn fifty_machines_race_for_thirty_hosts_and_the_leader_is_killed_in_the_mi
     let done: Vec<_> =
         machines.iter().filter(|machine| is_ready(machine)).take(5).map(kube::ResourceExt::name_any).collect();
     join_all(done.iter().map(async |name| world.delete_machine(name).await)).await;
-    wait_ok("thirty machines to be ready again", SOON * 2, async || {
+    wait_for_fleet("thirty machines to be ready again", async || {
         let machines = world.machines().list(&ListParams::default()).await.unwrap().items;
         let ready = machines.iter().filter(|machine| is_ready(machine)).count();
         if ready == 30 && machines.len() == 45 { Ok(()) } else { Err(format!("{ready} of {}", machines.len())) }
@@ -119,43 +136,11 @@ async fn fifty_machines_race_for_thirty_hosts_and_the_leader_is_killed_in_the_mi
     second.stop().await;
 }
 
-#[tokio::test]
-async fn a_machine_may_be_deleted_at_any_moment() {
-    let world = hosts("hasty", 1).await;
-    world.start_alone();
-    let bmc = world.bmc("server-00");
-    world.wait_for_state("server-00", "Available").await;
-
-    // The watch may still show one that is gone: such a one gets no server.
-    for round in 0..20 {
-        let name = format!("at-once-{round}");
-        world.create_machine(&name, iso()).await;
-        world.delete_machine(&name).await;
-        world.wait_for_no_machine(&name).await;
-    }
-    world.wait_for_state("server-00", "Available").await;
-
-    let (known, boots) = (bmc.journal().len(), bmc.first().boots);
-    bmc.faults().add(Effect::Latency(Duration::from_secs(8)).always().kind(Kind::InsertMedia).times(1));
-    world.create_machine("claiming", iso()).await;
-    wait_ok("the insertion", SOON, async || {
-        let begun = bmc.journal().iter().skip(known).any(|mutation| mutation.kind == Kind::InsertMedia);
-        if begun { Ok(()) } else { Err(format!("{:#?}", world.host("server-00").await)) }
-    })
-    .await;
-    world.delete_machine("claiming").await;
-    world.wait_for_no_machine("claiming").await;
-    let host = world.wait_for_state("server-00", "Available").await;
-    assert_eq!(host.spec.consumer_ref, None);
-    assert_eq!(bmc.first().power(), PowerState::Off);
-    assert_eq!(bmc.first().boots, boots, "what was never wanted any more was not started");
-}
-
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_claim_of_a_machine_that_is_gone_starts_nothing_and_makes_way_for_its_namesake() {
-    let world = hosts("ghost", 1).await;
+    let world = hosts(1).await;
     // The claim is given ten minutes.
-    world.start_operator_with(Hurry::by(40), |config| config.cluster_api = false);
+    world.start_operator_with(world.clock(), |config| config.cluster_api = false);
     let bmc = world.bmc("server-00");
     world.wait_for_state("server-00", "Available").await;
     let ghost = json!({
@@ -171,20 +156,22 @@ async fn a_claim_of_a_machine_that_is_gone_starts_nothing_and_makes_way_for_its_
 
     // One of the same name is another one: it waits for its turn.
     world.create_machine("node", iso()).await;
-    let is_over =
-        |host: &PhysicalHost| host.annotations().get("beskar7.io/claim-id").is_none_or(|claim| claim != "of-old");
+    let is_over = |host: &PhysicalHost| {
+        let is_over = host.annotations().get("beskar7.io/claim-id").is_none_or(|claim| claim != "of-old");
+        assert!(is_over || bmc.first().boots == 0, "nothing is started for a ghost");
+        is_over
+    };
     world.wait_until("server-00", "the end of that claim", is_over).await;
-    assert_eq!(bmc.first().boots, 0);
     world.wait_for_ready("node").await;
     assert_eq!(bmc.first().boots, 1, "{:?}", bmc.journal());
     world.wait_for_event_of("server-00", "GhostClaim").await;
 }
 
 /// A deposed leader leaves the claim of a machine on a second server, whose loop has accepted it or not.
-async fn a_second_server_is_given_back(prefix: &str, accepted: bool) {
-    let world = hosts(prefix, 2).await;
+async fn a_second_server_is_given_back(accepted: bool) {
+    let world = hosts(2).await;
     let start_frozen = || {
-        world.start_operator_with(SystemClock, |config| {
+        world.start_operator_with(world.clock(), |config| {
             config.cluster_api = false;
             config.brake.freeze = true;
         });
@@ -194,7 +181,7 @@ async fn a_second_server_is_given_back(prefix: &str, accepted: bool) {
         world.wait_for_state(name, "Available").await;
     }
     world.create_machine("node", iso()).await;
-    let first = wait_for("a claim", SOON, async || world.claimed_hosts().await.pop_first()).await;
+    let first = wait_for("a claim", EVER, async || claimed_hosts(&world).await.pop_first()).await;
     let host = world.wait_until(&first, "the claim accepted", |host| anchor(host).get("claim").is_some()).await;
     world.stop_operator().await;
     let second = if first == "server-00" { "server-01" } else { "server-00" };
@@ -209,11 +196,11 @@ async fn a_second_server_is_given_back(prefix: &str, accepted: bool) {
     world.patch_spec(second, order).await;
 
     start_frozen();
-    wait_for("one claim to be left", SOON, async || (world.claimed_hosts().await.len() == 1).then_some(())).await;
+    wait_for("one claim to be left", EVER, async || (claimed_hosts(&world).await.len() == 1).then_some(())).await;
     world.stop_operator().await;
     world.start_alone();
     let kept = host_of(&world.wait_for_ready("node").await).unwrap();
-    assert_eq!(world.claimed_hosts().await, BTreeSet::from([kept.clone()]));
+    assert_eq!(claimed_hosts(&world).await, BTreeSet::from([kept.clone()]));
     for name in ["server-00", "server-01"] {
         assert_eq!(world.bmc(name).first().boots, u32::from(name == kept), "{name}");
     }
@@ -221,21 +208,21 @@ async fn a_second_server_is_given_back(prefix: &str, accepted: bool) {
     world.wait_for_state(other, "Available").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_claim_that_a_deposed_leader_left_on_a_second_server_is_taken_off_before_that_starts() {
-    a_second_server_is_given_back("doubles", false).await;
+    a_second_server_is_given_back(false).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_claim_that_a_second_server_has_accepted_is_taken_off_before_that_starts() {
-    a_second_server_is_given_back("accepted", true).await;
+    a_second_server_is_given_back(true).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_machine_that_goes_asks_for_a_claim_that_the_watch_has_not_shown_yet() {
-    let world = hosts("unseen", 1).await;
+    let world = hosts(1).await;
     let gate = Gate::default();
-    let operator = world.launch(gate.clone(), SystemClock, |config| config.cluster_api = false);
+    let operator = world.launch(gate.clone(), world.clock(), |config| config.cluster_api = false);
     world.wait_for_state("server-00", "Available").await;
     let mut spec = iso();
     spec["hostSelector"] = json!({ "matchLabels": { "class": "gold" } });
@@ -253,7 +240,7 @@ async fn a_machine_that_goes_asks_for_a_claim_that_the_watch_has_not_shown_yet()
     world.patch_spec("server-00", json!({ "consumerRef": claim, "bootIsoSource": ISO })).await;
     let before = gate.seen().len();
     world.delete_machine("node").await;
-    wait_for("the machine to ask, and to ask again", SOON, async || {
+    wait_for("the machine to ask, and to ask again", EVER, async || {
         let asked = gate.seen().split_off(before).into_iter().filter(|seen| seen.what.ends_with("/physicalhosts"));
         (asked.count() >= 2).then_some(())
     })
@@ -262,14 +249,14 @@ async fn a_machine_that_goes_asks_for_a_claim_that_the_watch_has_not_shown_yet()
 
     gate.veil(None);
     world.wait_for_no_machine("node").await;
-    assert_eq!(world.claimed_hosts().await, BTreeSet::new());
+    assert_eq!(claimed_hosts(&world).await, BTreeSet::new());
     world.wait_for_state("server-00", "Available").await;
     operator.stop().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_that_dies_after_the_claim_is_told_about_and_goes_on_when_it_is_back() {
-    let world = hosts("dies", 1).await;
+    let world = hosts(1).await;
     world.start_alone();
     let bmc = world.bmc("server-00");
     world.wait_for_state("server-00", "Available").await;

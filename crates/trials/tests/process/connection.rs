@@ -1,27 +1,21 @@
 //! BMCs that refuse us, fail us, or are away for a while.
 
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
-use controllers::clock::{Clock as _, SystemClock};
+use controllers::clock::Clock as _;
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{Event, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sim::{Credentials, Effect, Fault, FaultBody, Kind, PowerState, Verb};
 use testkit::wait_for;
-use tracing_subscriber::filter::dynamic_filter_fn;
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
-
-use crate::gate::Gate;
-use crate::world::{
-    Hurry, SOON, World, anchor, assert_told, claim, condition, fault_of, instant_bmc, is_well, spec, state_of,
+use trials::gate::Gate;
+use trials::story::ISO;
+use trials::world::{
+    EVER, World, anchor, assert_told, claim, condition, fault_of, instant_bmc, is_well, spec, state_of,
 };
-
-const ISO: &str = "http://images.test/os.iso";
 
 fn logins(bmc: &sim::Bmc) -> u64 {
     bmc.counters().of(Verb::Post, Kind::Sessions)
@@ -33,10 +27,9 @@ fn hold(host: &PhysicalHost) -> Option<(u64, jiff::Timestamp)> {
     Some((hold["count"].as_u64().unwrap(), hold["until"].as_str().unwrap().parse().unwrap()))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_wrong_password_is_tried_once_until_the_hold_is_over_or_the_secret_changes() {
-    let world = World::quiet("wrong-password").await;
-    world.start_operator();
+    let world = World::in_process().await;
     let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
     world.create_secret("bmc", "admin", "guessed").await;
     world.create_host("server-01", json!({})).await;
@@ -54,13 +47,10 @@ async fn a_wrong_password_is_tried_once_until_the_hold_is_over_or_the_secret_cha
     let host = world.wait_for_fault("server-01", "AuthenticationFailed").await;
     assert_eq!(hold(&host), Some((1, until)));
     assert_eq!(logins(&bmc), 1, "locked accounts are made of this");
-    assert!(bmc.counters().total() <= 4 && world.writes().await <= 12, "{:?}", bmc.counters());
+    assert!(bmc.counters().total() <= 4 && world.writes() <= 12, "{:?}", bmc.counters());
 
-    world.stop_operator().await;
-    let clock = Hurry::from(until - jiff::SignedDuration::from_secs(10));
-    world.start_operator_with(clock, |_| {});
-    wait_for("the second try", SOON, async || (logins(&bmc) == 2).then_some(())).await;
-    assert!(clock.now() >= until);
+    wait_for("the second try", EVER, async || (logins(&bmc) == 2).then_some(())).await;
+    assert!(world.clock().now() >= until);
     let host = world.wait_until("server-01", "a second hold", |host| hold(host).is_some_and(|(n, _)| n == 2)).await;
     let (_, second) = hold(&host).unwrap();
     assert!(second.duration_since(until) >= jiff::SignedDuration::from_mins(20), "it doubles: {until} {second}");
@@ -72,10 +62,9 @@ async fn a_wrong_password_is_tried_once_until_the_hold_is_over_or_the_secret_cha
     assert_eq!(world.events("server-01").await.iter().filter(|reason| *reason == "AuthenticationFailed").count(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_password_that_was_put_right_on_the_bmc_is_found_out_when_the_hold_is_over() {
-    let world = World::quiet("account-fixed").await;
-    world.start_operator_with(Hurry::by(30), |_| {});
+    let world = World::in_process().await;
     let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
     world.create_secret("bmc", "admin", "agreed").await;
     world.create_host("server-01", json!({})).await;
@@ -86,10 +75,9 @@ async fn a_password_that_was_put_right_on_the_bmc_is_found_out_when_the_hold_is_
     assert_eq!(logins(&bmc), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hosts_behind_one_bmc_try_a_wrong_password_once_for_all() {
-    let world = World::quiet("refused-for-all").await;
-    world.start_operator_with(Hurry::by(30), |_| {});
+    let world = World::in_process().await;
     let mut plan = spec("chassis").timing(sim::Timing::INSTANT);
     plan.hardware = (0..2).map(|index| sim::Hardware::invent(&plan.personality, 78, index)).collect();
     let bmc = world.add_bmc("chassis", sim::Bmc::new(plan));
@@ -112,14 +100,14 @@ async fn hosts_behind_one_bmc_try_a_wrong_password_once_for_all() {
     assert_eq!((logins(&bmc), bmc.sessions_open()), (3, 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_label_on_the_secret_is_no_new_password() {
-    let world = World::new("labelled").await;
+    let world = World::in_process().await;
     let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
     world.create_secret("bmc", "admin", "guessed").await;
     world.create_host("server-01", json!({})).await;
     world.wait_for_fault("server-01", "AuthenticationFailed").await;
-    let secrets: Api<Secret> = Api::namespaced(world.cluster.admin(), &world.namespace);
+    let secrets: Api<Secret> = Api::namespaced(world.admin(), &world.namespace);
     let label = Patch::Merge(json!({ "metadata": { "labels": { "seen-by": "backup" } } }));
     secrets.patch("bmc", &PatchParams::default(), &label).await.unwrap();
     // One watch shows all Secrets in order: who sees this one has seen the label.
@@ -134,11 +122,11 @@ async fn a_label_on_the_secret_is_no_new_password() {
     assert_eq!(logins(&bmc), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_password_that_is_read_before_the_watch_shows_it_is_tried_once() {
-    let world = World::quiet("unseen-secret").await;
+    let world = World::quiet_in_process().await;
     let gate = Gate::default();
-    let operator = world.launch(gate.clone(), SystemClock, |_| {});
+    let operator = world.launch(gate.clone(), world.clock(), |_| {});
     world.create_secret("shown", "admin", "password").await;
     world.add_bmc("server-02", instant_bmc("server-02"));
     world.create_host("server-02", json!({ "redfishConnection": { "credentialsSecretRef": "shown" } })).await;
@@ -160,9 +148,9 @@ async fn a_password_that_is_read_before_the_watch_shows_it_is_tried_once() {
     operator.stop().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_password_that_must_be_changed_first_is_told_and_not_tried_again() {
-    let world = World::new("new-password").await;
+    let world = World::in_process().await;
     let bmc = world.add_bmc("server-01", instant_bmc("server-01"));
     let body = json!({ "error": { "code": "Base.1.8.GeneralError", "message": "See ExtendedInfo.", "@Message.ExtendedInfo": [{
         "MessageId": "Base.1.8.PasswordChangeRequired",
@@ -181,33 +169,33 @@ async fn a_password_that_must_be_changed_first_is_told_and_not_tried_again() {
     world.wait_for_state("server-01", "Available").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_new_password_for_a_provisioned_host_is_taken_up_in_silence() {
-    let world = World::new("rotation").await;
+    let world = World::in_process().await;
     let bmc = provisioned(&world, "server-01").await;
-    let (resets, writes) = (bmc.first().resets, world.writes().await);
+    let (resets, writes) = (bmc.first().resets, world.writes());
     let before = world.host("server-01").await;
     bmc.set_credentials(Credentials::new("admin", "rotated"));
     world.create_secret("bmc", "admin", "rotated").await;
-    wait_for("a login with the new password", SOON, async || (logins(&bmc) == 2).then_some(())).await;
-    wait_for("the old session to be closed", SOON, async || (bmc.sessions_open() == 1).then_some(())).await;
+    wait_for("a login with the new password", EVER, async || (logins(&bmc) == 2).then_some(())).await;
+    wait_for("the old session to be closed", EVER, async || (bmc.sessions_open() == 1).then_some(())).await;
     // It works: an order from the user is carried out.
     world.annotate("server-01", "beskar7.io/inspect", Some("again")).await;
     world.wait_for_event_of("server-01", "Inspected").await;
     let after = world.host("server-01").await;
     assert_eq!(condition_times(&before), condition_times(&after), "no condition has changed");
     assert_eq!((state_of(&after).as_str(), bmc.first().resets), ("Provisioned", resets));
-    assert!(world.writes().await <= writes + 3, "only for the inventory");
+    assert!(world.writes() <= writes + 3, "only for the inventory");
     world.stop_operator().await;
     let mut events = world.events("server-01").await;
     events.sort();
     assert_eq!(events, ["Available", "Claimed", "Inspected", "Provisioned", "Provisioning"]);
 }
 
-/// Whatever happens to the BMC of a running server, the server runs on. All at once, because some of it takes minutes.
-#[tokio::test]
+/// Whatever happens to the BMC of a running server, the server runs on. All at once, as on a bad day.
+#[tokio::test(start_paused = true)]
 async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
-    let world = World::new("outages").await;
+    let world = World::in_process().await;
     let always = |effect: Effect| vec![effect.always()];
     let status = |code: u16, body: FaultBody| Effect::Status { code, body }.always();
     let outages: [(&str, Vec<Fault>, &[&str], &str); 7] = [
@@ -222,10 +210,10 @@ async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
     ];
     join_all(outages.iter().map(|(name, ..)| provisioned(&world, name))).await;
     world.stop_operator().await;
-    world.start_operator_with(Hurry::by(20), |_| {});
+    world.start_operator();
     join_all(outages.map(async |(name, faults, reasons, words)| {
         let bmc = world.bmc(name);
-        wait_for("a look by the new operator", SOON, async || (bmc.sessions_open() == 1).then_some(())).await;
+        wait_for("a look by the new operator", EVER, async || (bmc.sessions_open() == 1).then_some(())).await;
         let (before, journal) = (bmc.first(), bmc.journal().len());
         let seen = world.host(name).await;
         assert!(is_well(&seen), "{:?}", seen.status);
@@ -237,7 +225,7 @@ async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
             bmc.drop_sessions();
         }
         let lost = |host: &PhysicalHost| fault_of(host).is_some_and(|reason| reasons.contains(&reason.as_str()));
-        let host = world.wait_within(Duration::from_mins(3), name, "an outage", lost).await;
+        let host = world.wait_until(name, "an outage", lost).await;
         assert_told(&host, &fault_of(&host).unwrap(), &[words]);
         assert_eq!(condition(&host, "RedfishConnectionReady").0, "False");
         assert_eq!((state_of(&host).as_str(), condition(&host, "HostProvisioned").0.as_str()), ("Provisioned", "True"));
@@ -245,7 +233,7 @@ async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
         assert!(bmc.counters().total() <= 20, "{name}: {:?}", bmc.counters());
 
         bmc.faults().clear();
-        let host = world.wait_within(Duration::from_mins(5), name, "recovery", is_well).await;
+        let host = world.wait_until(name, "recovery", is_well).await;
         assert_eq!(state_of(&host), "Provisioned");
         let after = bmc.first();
         assert_eq!((after.resets, after.boots, after.power()), (before.resets, before.boots, PowerState::On), "{name}");
@@ -253,14 +241,14 @@ async fn an_outage_of_the_bmc_changes_conditions_and_nothing_else() {
         world.wait_for_event_of(name, "Recovered").await;
     }))
     .await;
-    let writes = world.writes().await;
+    let writes = world.writes();
     assert!(writes <= 7 * 40, "{writes} writes");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bmcs_that_hang_do_not_keep_the_others_waiting() {
-    let world = World::quiet("rack").await;
-    world.start_operator_with(SystemClock, |config| config.bmcs_at_once = 2);
+    let world = World::quiet_in_process().await;
+    world.start_operator_with(world.clock(), |config| config.bmcs_at_once = 2);
     world.create_secret("bmc", "admin", "password").await;
     let names = ["dead-01", "dead-02", "dead-03", "dead-04"];
     for name in names {
@@ -269,7 +257,7 @@ async fn bmcs_that_hang_do_not_keep_the_others_waiting() {
         world.create_host(name, json!({})).await;
     }
     let busy = || names.iter().filter(|name| world.bmc(name).counters().total() > 0).count();
-    wait_for("all turns to be taken", SOON, async || (busy() >= 2).then_some(())).await;
+    wait_for("all turns to be taken", EVER, async || (busy() >= 2).then_some(())).await;
     let bmc = world.available_host("alive").await;
     world.patch_spec("alive", claim("me", ISO)).await;
     world.wait_for_state("alive", "Provisioned").await;
@@ -281,10 +269,9 @@ async fn bmcs_that_hang_do_not_keep_the_others_waiting() {
     assert_eq!(bmc.sessions_open(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_not_redfish_is_told_and_registered_once_it_is() {
-    let world = World::quiet("not-redfish").await;
-    world.start_operator_with(Hurry::by(20), |_| {});
+    let world = World::in_process().await;
     world.create_secret("bmc", "admin", "password").await;
     let page = |code: u16| Effect::Status { code, body: FaultBody::Html }.always();
     let json = |text: &str| Effect::Status { code: 200, body: FaultBody::Json(text.into()) }.always();
@@ -310,9 +297,9 @@ async fn what_is_not_redfish_is_told_and_registered_once_it_is() {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_operator_that_stops_leaves_no_session_behind() {
-    let world = World::new("goodbye").await;
+    let world = World::in_process().await;
     let names = ["server-01", "server-02", "server-03"];
     let bmcs = join_all(names.map(|name| world.available_host(name))).await;
     // One that is logged in but still taking its inventory.
@@ -320,60 +307,11 @@ async fn an_operator_that_stops_leaves_no_session_behind() {
     world.add_bmc("slow", slow.clone());
     slow.faults().add(Effect::Latency(Duration::from_secs(2)).always().kind(Kind::Systems));
     world.create_host("slow", json!({})).await;
-    wait_for("the slow one to be logged in", SOON, async || (slow.sessions_open() == 1).then_some(())).await;
+    wait_for("the slow one to be logged in", EVER, async || (slow.sessions_open() == 1).then_some(())).await;
     assert!(bmcs.iter().all(|bmc| bmc.sessions_open() == 1), "one each");
     world.stop_operator().await;
     let open: Vec<_> = bmcs.iter().chain([&slow]).map(sim::Bmc::sessions_open).collect();
     assert_eq!(open, [0, 0, 0, 0]);
-}
-
-#[tokio::test]
-async fn credentials_are_shown_nowhere() {
-    let (user, wrong, right) = ("op-Kx7wq2", "wrong-Zt5vb9Lm", "right-Hj3nd8Pq");
-    let log = Log::capture("hush-hush");
-    let world = World::new("hush-hush").await;
-    let mut plan = spec("server-01").timing(sim::Timing::INSTANT);
-    plan.credentials = Credentials::new(user, right);
-    let bmc = sim::Bmc::new(plan);
-    // A BMC may quote what it was sent.
-    let quote = json!({ "error": { "@Message.ExtendedInfo": [{
-        "MessageId": "Base.1.8.PropertyValueError", "Message": format!("The value {wrong} of Password is wrong."),
-    }] } });
-    let quotes = Effect::Status { code: 401, body: FaultBody::Json(quote.to_string()) }.always();
-    bmc.faults().add(quotes.kind(Kind::Sessions).method(Verb::Post).times(1));
-    let serving = sim::Fleet::from_bmcs(vec![bmc.clone()]).serve(sim::ServeSpec::default()).await.unwrap();
-    let connection = json!({ "address": serving.endpoints()[0].url(), "insecureSkipVerify": true });
-    world.create_secret("bmc", user, wrong).await;
-    world.create_host("server-01", json!({ "redfishConnection": connection })).await;
-    let host = world.wait_for_fault("server-01", "AuthenticationFailed").await;
-    assert_told(&host, "AuthenticationFailed", &["[password]"]);
-    let mut shown = serde_json::to_string(&host).unwrap();
-    world.create_secret("bmc", user, right).await;
-    world.wait_for_state("server-01", "Available").await;
-    // Without a session, Basic: the password goes over the wire each time.
-    bmc.drop_sessions();
-    world.annotate("server-01", "beskar7.io/inspect", Some("again")).await;
-    world.wait_for_event_of("server-01", "Inspected").await;
-    world.stop_operator().await;
-    shown += &serde_json::to_string(&world.host("server-01").await).unwrap();
-    let events: Api<Event> = Api::namespaced(world.cluster.admin(), &world.namespace);
-    shown += &serde_json::to_string(&events.list(&ListParams::default()).await.unwrap().items).unwrap();
-    let logged = log.text();
-    assert!(logged.contains("server-01") && logged.contains("AuthenticationFailed"), "{logged}");
-    shown += &logged;
-    let endpoint = bmc::Endpoint {
-        address: "https://server-01".parse().unwrap(),
-        credentials: bmc::Credentials::new(user, right),
-        family: None,
-    };
-    shown.extend([format!("{endpoint:?}"), format!("{:?}", endpoint.credentials)]);
-    let encoded = [format!("{user}:{wrong}"), format!("{user}:{right}")].map(|pair| base64(pair.as_bytes()));
-    for secret in [user, wrong, right, &encoded[0], &encoded[1]] {
-        if let Some(at) = shown.find(secret) {
-            let from = shown.floor_char_boundary(at.saturating_sub(300));
-            panic!("{secret} is shown: {}", &shown[from..shown.ceil_char_boundary(at + 100)]);
-        }
-    }
 }
 
 /// Adds a BMC and a host of that name, and has it provisioned.
@@ -387,40 +325,4 @@ async fn provisioned(world: &World, name: &str) -> sim::Bmc {
 fn condition_times(host: &PhysicalHost) -> Vec<(String, String, String)> {
     let conditions = host.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
     conditions.into_iter().map(|c| (c.type_, c.status, c.last_transition_time.0.to_string())).collect()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).unwrap().as_str().unwrap().to_owned()
-}
-
-/// Everything that is logged, down to the last detail, by one operator.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    /// Operators run on threads that are called after their namespace. There can be one such log in a process.
-    fn capture(thread: &'static str) -> Self {
-        let log = Self::default();
-        let writer = log.clone();
-        let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(move || writer.clone());
-        let ours = move || std::thread::current().name().is_some_and(|name| name.starts_with(thread));
-        let subscriber = tracing_subscriber::registry().with(layer.with_filter(dynamic_filter_fn(move |_, _| ours())));
-        tracing::subscriber::set_global_default(subscriber).unwrap();
-        log
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -6,13 +6,12 @@ use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use sim::BootSource;
-
-use crate::owned::CLUSTER_API;
-use crate::story::{
-    HOST, ISO, assert_tidy, assert_untouched, hurried_world, provisioned_world, resets, running_bmc, runs, sentence,
-    unclaimed,
+use trials::machines::CLUSTER_API;
+use trials::story::{
+    HOST, ISO, assert_tidy, assert_untouched, provisioned_world, resets, running_bmc, runs, sentence, unclaimed,
+    world_with,
 };
-use crate::world::{World, claim, condition, fault_of, state_of};
+use trials::world::{World, claim, condition, fault_of, state_of};
 
 const ANCHOR: &str = "beskar7.io/anchor";
 const OTHER_ISO: &str = "http://images.test/other.iso";
@@ -21,8 +20,8 @@ async fn apply_cluster(world: &World, paused: bool) {
     let yaml = format!(
         "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {{name: c}}\nspec: {{paused: {paused}}}\n"
     );
-    world.cluster.apply_yaml(CLUSTER_API).await;
-    world.cluster.apply_yaml_in(&world.namespace, &yaml).await;
+    world.apply(CLUSTER_API).await;
+    world.apply(&yaml).await;
 }
 
 fn machine_ref(name: &str) -> Value {
@@ -33,17 +32,17 @@ async fn create_machine(world: &World, name: &str, claim_id: &str) {
     let yaml = format!(
         "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Beskar7Machine\nmetadata: {{name: {name}, annotations: {{beskar7.io/claim-id: {claim_id}}}}}\nspec: {{imageURL: {ISO}}}\n"
     );
-    world.cluster.apply_yaml_in(&world.namespace, &yaml).await;
+    world.apply(&yaml).await;
 }
 
 async fn delete_machine(world: &World, name: &str) {
-    let machines: Api<Beskar7Machine> = Api::namespaced(world.cluster.admin(), &world.namespace);
+    let machines: Api<Beskar7Machine> = Api::namespaced(world.admin(), &world.namespace);
     machines.delete(name, &DeleteParams::default()).await.unwrap();
 }
 
 /// A world with a host that was provisioned for a machine.
-async fn machines_world(prefix: &str) -> (World, sim::Bmc) {
-    let (world, bmc) = hurried_world(prefix, running_bmc()).await;
+async fn machines_world() -> (World, sim::Bmc) {
+    let (world, bmc) = world_with(running_bmc()).await;
     create_machine(&world, "m-0", "first").await;
     world.annotate(HOST, "beskar7.io/claim-id", Some("first")).await;
     world.patch_spec(HOST, json!({ "consumerRef": machine_ref("m-0"), "bootIsoSource": ISO })).await;
@@ -70,9 +69,9 @@ fn is_observed(host: &PhysicalHost) -> bool {
     host.status.as_ref().is_some_and(|status| status.observed_generation == host.metadata.generation)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_claim_that_is_replaced_away_while_its_consumer_lives_is_a_fault_until_the_consumer_is_deleted() {
-    let (world, bmc) = machines_world("mismatch").await;
+    let (world, bmc) = machines_world().await;
     replace(&world, json!({}), json!({})).await;
     let host = world.wait_for_fault(HOST, "ConsumerMismatch").await;
     assert_eq!(state_of(&host), "Provisioned");
@@ -88,9 +87,9 @@ async fn a_claim_that_is_replaced_away_while_its_consumer_lives_is_a_fault_until
     assert_tidy(&bmc);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_claim_that_is_put_back_ends_the_fault_without_a_trace() {
-    let (world, bmc) = machines_world("put-back").await;
+    let (world, bmc) = machines_world().await;
     world.patch_spec(HOST, unclaimed()).await;
     world.wait_for_fault(HOST, "ConsumerMismatch").await;
     world.patch_spec(HOST, json!({ "consumerRef": machine_ref("m-0"), "bootIsoSource": ISO })).await;
@@ -99,9 +98,9 @@ async fn a_claim_that_is_put_back_ends_the_fault_without_a_trace() {
     assert_untouched(&bmc);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_owner_may_release_a_host_whose_consumer_still_exists() {
-    let (world, bmc) = machines_world("release-anyway").await;
+    let (world, bmc) = machines_world().await;
     world.patch_spec(HOST, unclaimed()).await;
     world.wait_for_fault(HOST, "ConsumerMismatch").await;
     world.annotate(HOST, "beskar7.io/release", Some("true")).await;
@@ -110,26 +109,9 @@ async fn the_owner_may_release_a_host_whose_consumer_still_exists() {
     assert_tidy(&bmc);
 }
 
-#[tokio::test]
-async fn a_consumer_that_may_not_be_looked_up_counts_as_alive() {
-    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "mine" });
-    let (world, bmc) = provisioned_world("may-not-look", map.clone()).await;
-    if world.cluster.is_embedded_and_has("no roles") {
-        return;
-    }
-    world.patch_spec(HOST, unclaimed()).await;
-    let host = world.wait_for_fault(HOST, "ConsumerMismatch").await;
-    let told = sentence(&host, "Ready");
-    assert!(told.contains("the operator may not get configmaps"), "{told}");
-    assert_untouched(&bmc);
-    world.patch_spec(HOST, json!({ "consumerRef": map, "bootIsoSource": ISO })).await;
-    world.wait_until(HOST, "no fault", |host| fault_of(host).is_none()).await;
-    assert_untouched(&bmc);
-}
-
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_changes_hands_only_after_its_former_consumer_is_gone() {
-    let (world, bmc) = machines_world("change-hands").await;
+    let (world, bmc) = machines_world().await;
     create_machine(&world, "m-1", "second").await;
     world.annotate(HOST, "beskar7.io/claim-id", Some("second")).await;
     world.patch_spec(HOST, json!({ "consumerRef": machine_ref("m-1"), "bootIsoSource": OTHER_ISO })).await;
@@ -144,9 +126,9 @@ async fn a_host_changes_hands_only_after_its_former_consumer_is_gone() {
     assert_eq!(bmc.first().boots, 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_recreated_namesake_is_another_consumer() {
-    let (world, bmc) = machines_world("namesake").await;
+    let (world, bmc) = machines_world().await;
     delete_machine(&world, "m-0").await;
     create_machine(&world, "m-0", "second").await;
     world.annotate(HOST, "beskar7.io/claim-id", Some("second")).await;
@@ -156,9 +138,9 @@ async fn a_recreated_namesake_is_another_consumer() {
     assert!(host.annotations()[ANCHOR].contains("second"), "{:?}", host.annotations());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_wiped_status_comes_back_and_nothing_happens_to_the_server() {
-    let (world, bmc) = provisioned_world("wiped-status", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     world.wipe_status(HOST).await;
     let is_whole = |host: &PhysicalHost| host.status.as_ref().is_some_and(|status| status.hardware_details.is_some());
     let host = world.wait_until(HOST, "the whole status", is_whole).await;
@@ -169,9 +151,9 @@ async fn a_wiped_status_comes_back_and_nothing_happens_to_the_server() {
     world.release(&bmc).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_removed_anchor_comes_back() {
-    let (world, bmc) = provisioned_world("no-anchor", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     let before = world.host(HOST).await.annotations()[ANCHOR].clone();
     world.annotate(HOST, ANCHOR, None).await;
     let host = world.wait_until(HOST, "an anchor", |host| host.annotations().contains_key(ANCHOR)).await;
@@ -181,13 +163,13 @@ async fn a_removed_anchor_comes_back() {
     world.release(&bmc).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn with_all_memory_lost_a_claimed_host_is_adopted_as_it_is() {
-    let (world, bmc) = provisioned_world("amnesia", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     world.stop_operator().await;
     world.wipe_status(HOST).await;
     world.annotate(HOST, ANCHOR, None).await;
-    world.hurry();
+    world.start_operator();
     let is_adopted = |host: &PhysicalHost| condition(host, "OrderInEffect") == ("False".into(), "Adopted".into());
     let host = world.wait_until(HOST, "adoption", is_adopted).await;
     assert_eq!(state_of(&host), "Provisioned");
@@ -196,9 +178,9 @@ async fn with_all_memory_lost_a_claimed_host_is_adopted_as_it_is() {
     assert_untouched(&bmc);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_anchor_of_a_newer_version_is_neither_overwritten_nor_acted_on() {
-    let (world, bmc) = provisioned_world("newer-anchor", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     let newer = r#"{"v":99,"seq":7,"fate":"unheard of"}"#;
     world.annotate(HOST, ANCHOR, Some(newer)).await;
     let host = world.wait_for_fault(HOST, "AnchorUnreadable").await;
@@ -215,9 +197,9 @@ async fn an_anchor_of_a_newer_version_is_neither_overwritten_nor_acted_on() {
     assert_tidy(&bmc);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_old_manifest_over_a_provisioned_host_is_not_believed_about_the_past() {
-    let (world, bmc) = hurried_world("old-manifest", running_bmc()).await;
+    let (world, bmc) = world_with(running_bmc()).await;
     let old = world.host(HOST).await.annotations()[ANCHOR].clone();
     world.provision(&bmc).await;
     let present = world.host(HOST).await.annotations()[ANCHOR].clone();
@@ -228,10 +210,10 @@ async fn an_old_manifest_over_a_provisioned_host_is_not_believed_about_the_past(
     assert_untouched(&bmc);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_that_is_created_with_a_claim_is_left_as_it_is_until_its_owner_wants_it_provisioned() {
-    let world = World::quiet("adopted").await;
-    world.hurry();
+    let world = World::quiet_in_process().await;
+    world.start_operator();
     let bmc = running_bmc();
     world.register(&bmc, claim("me", ISO)).await;
     let host = world.wait_until(HOST, "inspection", |host| condition(host, "HostInspected").0 == "True").await;
@@ -249,9 +231,9 @@ async fn a_host_that_is_created_with_a_claim_is_left_as_it_is_until_its_owner_wa
     assert_eq!(resets(&bmc), ["ForceOff", "On"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_order_that_changes_after_it_was_carried_out_is_only_told_about_and_a_new_claim_provisions_again() {
-    let (world, bmc) = provisioned_world("order-changed", json!({ "name": "me" })).await;
+    let (world, bmc) = provisioned_world(json!({ "name": "me" })).await;
     let is_remarked = |host: &PhysicalHost| condition(host, "OrderInEffect").1 == "OrderChanged";
     for order in [json!(OTHER_ISO), json!(null)] {
         world.patch_spec(HOST, json!({ "bootIsoSource": order })).await;
@@ -269,14 +251,14 @@ async fn an_order_that_changes_after_it_was_carried_out_is_only_told_about_and_a
     assert_eq!((bmc.first().boots, condition(&host, "OrderInEffect").0.as_str()), (2, ""));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_is_done_for_a_machine_whose_cluster_is_paused() {
-    let (world, bmc) = machines_world("paused-cluster").await;
+    let (world, bmc) = machines_world().await;
     apply_cluster(&world, true).await;
     let labelled = format!(
         "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Beskar7Machine\nmetadata: {{name: m-0, annotations: {{beskar7.io/claim-id: first}}, labels: {{cluster.x-k8s.io/cluster-name: c}}}}\nspec: {{imageURL: {ISO}}}\n"
     );
-    world.cluster.apply_yaml_in(&world.namespace, &labelled).await;
+    world.apply(&labelled).await;
     world.patch_spec(HOST, json!({ "online": false })).await;
     let host = world.wait_until(HOST, "to say that it is paused", |host| condition(host, "Paused").0 == "True").await;
     assert!(sentence(&host, "Paused").contains("Cluster") && sentence(&host, "Paused").contains("/c is paused"));

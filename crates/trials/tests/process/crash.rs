@@ -4,10 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
-use controllers::clock::SystemClock;
 use controllers::leader::Timing;
 use controllers::operator::{Config, Election};
-use futures::future::join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -15,17 +13,17 @@ use serde_json::json;
 use sim::{BootSource, Effect, Kind, PowerState};
 use testkit::wait_for;
 use tokio::time::Instant;
-
-use crate::gate::{Gate, Passage, Side};
-use crate::story::{HOST, HURRY, ISO, assert_tidy, running_bmc, runs, unclaimed};
-use crate::world::{Hurry, Running, SOON, World, claim, state_of};
-
-/// Lives that are led at the same time: most of a life is waiting.
-const LANES: usize = 8;
+use trials::gate::{Gate, Passage, Side};
+use trials::story::{HOST, ISO, assert_tidy, running_bmc, runs, unclaimed};
+use trials::world::{EVER, Running, World, claim, state_of};
 
 /// A world with one server that runs something of its own, and no operator yet.
-async fn world_of_one(prefix: &str) -> (World, sim::Bmc) {
-    let (world, bmc) = (World::quiet(prefix).await, running_bmc());
+async fn world_of_one() -> (World, sim::Bmc) {
+    with_a_server(World::quiet_in_process().await).await
+}
+
+async fn with_a_server(world: World) -> (World, sim::Bmc) {
+    let bmc = running_bmc();
     world.register(&bmc, json!({})).await;
     (world, bmc)
 }
@@ -56,14 +54,14 @@ pub(crate) async fn killed_after(
     life: impl Future<Output = ()>,
 ) -> bool {
     let gate = Gate::shutting_after(effects);
-    let first = world.launch(gate.clone(), Hurry::by(HURRY), change);
+    let first = world.launch(gate.clone(), world.clock(), change);
     let mut life = pin!(life);
     tokio::select! {
         () = &mut life => return false,
         () = gate.is_shut() => {}
     }
     first.kill().await;
-    world.start_operator_with(Hurry::by(HURRY), change);
+    world.start_operator_with(world.clock(), change);
     life.await;
     true
 }
@@ -71,20 +69,18 @@ pub(crate) async fn killed_after(
 /// Kills after the first effect, after the second, and so on, each in a life of its own, until there are no more.
 /// Answers how many there were.
 pub(crate) async fn killed_after_each(once: impl AsyncFn(usize) -> bool) -> usize {
-    let lanes = (1..=LANES).map(async |lane| {
-        let mut effects = lane;
-        while once(effects).await {
-            effects += LANES;
-        }
-        effects - LANES
-    });
-    join_all(lanes).await.into_iter().max().unwrap_or_default()
+    let mut effects = 1;
+    while once(effects).await {
+        effects += 1;
+    }
+    effects - 1
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn killed_after_any_effect_between_registration_and_release_the_operator_takes_up_where_it_was() {
+    let first = World::quiet_in_process().await;
     let effects = killed_after_each(async |effects| {
-        let (world, bmc) = world_of_one("crash").await;
+        let (world, bmc) = with_a_server(first.beside().await).await;
         let life = async {
             provision(&world, &bmc).await;
             world.release(&bmc).await;
@@ -96,11 +92,12 @@ async fn killed_after_any_effect_between_registration_and_release_the_operator_t
     assert!(effects > 20, "anchors, statuses, power off, insert, override, power on, power off, eject: {effects}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn killed_after_any_effect_of_a_deletion_the_operator_takes_up_where_it_was() {
+    let first = World::quiet_in_process().await;
     let effects = killed_after_each(async |effects| {
-        let (world, bmc) = world_of_one("crash-delete").await;
-        world.hurry();
+        let (world, bmc) = with_a_server(first.beside().await).await;
+        world.start_operator();
         provision(&world, &bmc).await;
         world.stop_operator().await;
         killed_after(effects, &world, |_| {}, delete(&world, &bmc)).await
@@ -109,26 +106,6 @@ async fn killed_after_any_effect_of_a_deletion_the_operator_takes_up_where_it_wa
     assert!(effects > 5, "anchors, statuses, power off, eject, finalizer: {effects}");
 }
 
-/// Long enough for a busy machine to renew in, short enough to wait for.
-pub(crate) const TIMING: Timing = Timing {
-    lease_duration: Duration::from_secs(6),
-    renew_deadline: Duration::from_secs(4),
-    retry_period: Duration::from_millis(500),
-    jitter: 1.2,
-};
-
-pub(crate) const ELECTION_ROLE: &str = concat!(
-    include_str!("../../../../config/rbac/leader_election_role.yaml"),
-    "
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: beskar7-leader-election}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: beskar7-leader-election}
-subjects: [{kind: ServiceAccount, name: beskar7}]
-"
-);
-
 /// A replica that stands for election.
 fn replica(world: &World, identity: &str) -> (Gate, Running) {
     let gate = Gate::default();
@@ -136,9 +113,9 @@ fn replica(world: &World, identity: &str) -> (Gate, Running) {
         namespace: world.namespace.clone(),
         lease: "beskar7".into(),
         identity: identity.into(),
-        timing: TIMING,
+        timing: Timing::default(),
     };
-    let running = world.launch(gate.clone(), SystemClock, |config| config.election = Some(election));
+    let running = world.launch(gate.clone(), world.clock(), |config| config.election = Some(election));
     (gate, running)
 }
 
@@ -146,15 +123,13 @@ fn replica(world: &World, identity: &str) -> (Gate, Running) {
 const INSERTION: Duration = Duration::from_secs(40);
 
 /// A world in which the BMC is in the middle of an insertion that takes long, by the order of replica `a`.
-async fn in_the_middle_of_an_act(prefix: &str) -> (World, sim::Bmc, Gate, Running) {
-    let (world, bmc) = world_of_one(prefix).await;
-    let role = ELECTION_ROLE.replace("beskar7-system", &world.namespace);
-    world.cluster.apply_yaml_in(&world.namespace, &role).await;
+async fn in_the_middle_of_an_act() -> (World, sim::Bmc, Gate, Running) {
+    let (world, bmc) = world_of_one().await;
     let (gate, a) = replica(&world, "a");
     world.wait_for_state(HOST, "Available").await;
     bmc.faults().add(Effect::Latency(INSERTION).always().kind(Kind::InsertMedia).times(1));
     world.patch_spec(HOST, claim("me", ISO)).await;
-    wait_for("the insertion", SOON, async || {
+    wait_for("the insertion", EVER, async || {
         bmc.journal().iter().any(|mutation| mutation.kind == Kind::InsertMedia).then_some(())
     })
     .await;
@@ -171,9 +146,9 @@ fn to_bmc(gate: &Gate) -> Vec<Passage> {
     gate.seen().into_iter().filter(|passage| passage.to == Side::Bmc).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_leader_that_is_cut_off_in_an_act_ends_it_before_its_successor_begins() {
-    let (world, bmc, gate_of_a, _a) = in_the_middle_of_an_act("cut-off").await;
+    let (world, bmc, gate_of_a, _a) = in_the_middle_of_an_act().await;
     let (gate_of_b, _b) = replica(&world, "b");
     gate_of_a.cut_api();
     provisioned(&world).await;
@@ -185,17 +160,17 @@ async fn a_leader_that_is_cut_off_in_an_act_ends_it_before_its_successor_begins(
     assert!(!of_a.iter().any(|passage| passage.what.contains("BootSourceOverride")), "the rest of the act: {of_a:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_leader_whose_lease_is_taken_in_an_act_ends_it_and_goes_on_when_it_leads_again() {
-    let (world, bmc, gate, _a) = in_the_middle_of_an_act("taken").await;
-    let leases: Api<Lease> = Api::namespaced(world.cluster.admin(), &world.namespace);
-    let theft = json!({ "spec": { "holderIdentity": "thief", "leaseDurationSeconds": 6 } });
+    let (world, bmc, gate, _a) = in_the_middle_of_an_act().await;
+    let leases: Api<Lease> = Api::namespaced(world.admin(), &world.namespace);
+    let theft = json!({ "spec": { "holderIdentity": "thief", "leaseDurationSeconds": 15 } });
     let stolen = Instant::now();
     leases.patch("beskar7", &PatchParams::default(), &Patch::Merge(theft)).await.unwrap();
     provisioned(&world).await;
     assert_booted_once(&bmc);
     // The holder learns of it with its next renewal.
-    let theirs = stolen + Duration::from_secs(2)..stolen + Duration::from_secs(6);
+    let theirs = stolen + Duration::from_secs(3)..stolen + Duration::from_secs(15);
     let meanwhile: Vec<_> =
         gate.seen().into_iter().filter(|passage| passage.is_effect && theirs.contains(&passage.at)).collect();
     assert!(meanwhile.is_empty(), "{meanwhile:?}");
@@ -206,5 +181,5 @@ async fn a_leader_whose_lease_is_taken_in_an_act_ends_it_and_goes_on_when_it_lea
 /// Nobody knows how the insertion ended that was torn off: what the drive shows is believed only minutes later.
 async fn provisioned(world: &World) {
     let wanted = |host: &PhysicalHost| state_of(host) == "Provisioned";
-    world.wait_within(Duration::from_mins(5), HOST, "state Provisioned", wanted).await;
+    world.wait_until(HOST, "state Provisioned", wanted).await;
 }

@@ -1,0 +1,138 @@
+//! Where a world is: on a cluster of the test bed, or in this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apiserver::auth::StaticTokens;
+use apiserver::server::{Config, Server};
+use apiserver::store::Store;
+use controllers::clock::{Clock, SystemClock, TokioClock};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::runtime::{conditions, wait::await_condition};
+use kube::{Api, Client, ResourceExt as _, discovery};
+use serde_json::json;
+use testkit::{Account, Cluster, wait_ok};
+
+/// The role that we ship for an operator of one namespace.
+const ROLES: &str = concat!(
+    include_str!("../../../config/rbac/namespaced/role.yaml"),
+    "\n---\n",
+    include_str!("../../../config/rbac/namespaced/role_binding.yaml"),
+);
+
+pub(crate) enum Bed {
+    /// The operator has the ServiceAccount and roles that we ship, and a runtime of its own.
+    Cluster { cluster: &'static Cluster, account: Account },
+    /// The operator shares the thread with its API server, and is the admin.
+    Process(Arc<Process>),
+}
+
+pub(crate) struct Process {
+    server: Server,
+    clock: TokioClock,
+}
+
+impl Bed {
+    /// A new namespace of a cluster.
+    pub(crate) async fn on(cluster: &'static Cluster, prefix: &str) -> (Self, String) {
+        cluster.apply_yaml(&api::crds_yaml()).await;
+        let namespace = cluster.namespace(prefix).await;
+        let roles = ROLES.replace("beskar7-system", &namespace);
+        let account = cluster.service_account(&namespace, "beskar7", &roles).await;
+        (Self::Cluster { cluster, account }, namespace)
+    }
+
+    /// An API server in this process, with a namespace and our CRDs.
+    pub(crate) async fn in_process() -> (Self, String) {
+        let clock = TokioClock::starting_at("2026-11-16T08:00:00Z".parse().unwrap());
+        let config = Config {
+            store: Store::memory(),
+            clock: apiserver::clock::Clock::new(move || clock.now()),
+            seed: 7,
+            pki: None,
+            tokens: StaticTokens::default(),
+            build: "beskar7.test".to_owned(),
+        };
+        let server = Server::start(config).await.unwrap();
+        let bed = Self::Process(Arc::new(Process { server, clock }));
+        let definitions: Api<CustomResourceDefinition> = Api::all(bed.admin());
+        for definition in api::crds() {
+            definitions.create(&PostParams::default(), &definition).await.unwrap();
+            let name = definition.name_any();
+            await_condition(definitions.clone(), &name, conditions::is_crd_established()).await.unwrap();
+        }
+        let namespace = bed.namespace().await;
+        (bed, namespace)
+    }
+
+    /// Another namespace of the same API server.
+    pub(crate) async fn beside(&self) -> (Self, String) {
+        let Self::Process(process) = self else { panic!("every world on a cluster is beside all others") };
+        let bed = Self::Process(process.clone());
+        let namespace = bed.namespace().await;
+        (bed, namespace)
+    }
+
+    async fn namespace(&self) -> String {
+        let namespaces: Api<Namespace> = Api::all(self.admin());
+        let namespace = serde_json::from_value(json!({ "metadata": { "generateName": "lab-" } })).unwrap();
+        namespaces.create(&PostParams::default(), &namespace).await.unwrap().name_any()
+    }
+
+    /// A client that may do everything.
+    pub(crate) fn admin(&self) -> Client {
+        match self {
+            Self::Cluster { cluster, .. } => cluster.admin(),
+            Self::Process(process) => Client::new(process.server.router(), "default"),
+        }
+    }
+
+    /// The operator's client. It belongs to the runtime in which it is made.
+    pub(crate) fn client(&self) -> Client {
+        match self {
+            Self::Cluster { account, .. } => account.client(),
+            Self::Process(_) => self.admin(),
+        }
+    }
+
+    /// The time that everybody has who is in no hurry.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        match self {
+            Self::Cluster { .. } => Arc::new(SystemClock),
+            Self::Process(process) => Arc::new(process.clock),
+        }
+    }
+
+    /// Applies every document of `yaml`; those without a namespace go to `namespace`.
+    pub(crate) async fn apply(&self, namespace: &str, yaml: &str) {
+        if let Self::Cluster { cluster, .. } = self {
+            cluster.apply_yaml_in(namespace, yaml).await;
+            return;
+        }
+        let documents: Vec<DynamicObject> = serde_saphyr::from_multiple(yaml).unwrap();
+        let client = self.admin();
+        for document in documents {
+            let kind = GroupVersionKind::try_from(document.types.as_ref().unwrap()).unwrap();
+            // A definition that was just created may take a moment to show up in discovery.
+            let known = async || discovery::pinned_kind(&client, &kind).await;
+            let (resource, capabilities) = wait_ok(&format!("{kind:?} to be known"), PATIENCE, known).await;
+            let objects: Api<DynamicObject> = match capabilities.scope {
+                discovery::Scope::Cluster => Api::all_with(client.clone(), &resource),
+                discovery::Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &resource),
+            };
+            let force = PatchParams::apply("testkit").force();
+            objects.patch(&document.name_any(), &force, &Patch::Apply(&document)).await.unwrap();
+        }
+    }
+}
+
+/// How long an API server may take to serve a definition.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.server.api().stop();
+    }
+}
