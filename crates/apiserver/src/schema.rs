@@ -24,6 +24,7 @@ mod spec;
 mod structural;
 mod validate;
 
+pub use default::MOST_DEFAULTS;
 pub use format::Format;
 pub(crate) use format::is_request_uri;
 pub use node::{Additional, Kind, Limits, ListType, MapType, Node, Pattern, Rule};
@@ -123,14 +124,15 @@ impl Schema {
         unknown
     }
 
-    /// Fills in defaults, and drops nulls where null is no value.
-    pub fn default(&self, object: &mut Value) {
-        default::default(&self.root, object);
+    /// Fills in defaults, and drops nulls where null is no value. False if there were more than [`MOST_DEFAULTS`]; then some
+    /// are missing.
+    pub fn default(&self, object: &mut Value) -> bool {
+        default::default(&self.root, object)
     }
 
-    /// Fills in defaults, and leaves nulls for validation to find: what is applied is not decoded.
-    pub fn default_only(&self, object: &mut Value) {
-        default::default_only(&self.root, object);
+    /// Fills in defaults, and leaves nulls for validation to find: what is applied is not decoded. False as above.
+    pub fn default_only(&self, object: &mut Value) -> bool {
+        default::default_only(&self.root, object)
     }
 
     /// What the schema says against the object. With `old`, what was wrong before and is untouched is let pass.

@@ -22,6 +22,7 @@ use futures::FutureExt;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -37,12 +38,14 @@ use crate::crd::Definitions;
 use crate::request::accept::Form;
 use crate::status::Failure;
 use crate::store::Store;
-use crate::tls::{self, Pki, TlsError};
+use crate::tls::{self, ConnectionLimits, Pki, TlsError};
 use crate::verbs::Api;
 use crate::{discovery, gc, namespaces, openapi};
 
 /// How long a request may take that is not a watch.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// How many writes that may take long are worked on at once.
+const HEAVY_AT_ONCE: usize = 4;
 
 /// What a server is made of.
 #[derive(Debug)]
@@ -76,6 +79,8 @@ struct Front {
     pki: Option<Pki>,
     metrics: Metrics,
     build: String,
+    /// The right to do work that takes long.
+    heavy: Semaphore,
 }
 
 impl Server {
@@ -100,7 +105,8 @@ impl Server {
         let auth = pki.as_ref().map(|pki| Auth::new(pki, &clock, &store, tokens)).transpose()?;
         let api = Api::new(store, Shelf::new(catalogue), clock, seed);
         let metrics = Metrics::new(api.store());
-        Ok(Self { front: Arc::new(Front { api, auth, pki, metrics, build }), tasks: TaskTracker::new() })
+        let heavy = Semaphore::new(HEAVY_AT_ONCE);
+        Ok(Self { front: Arc::new(Front { api, auth, pki, metrics, build, heavy }), tasks: TaskTracker::new() })
     }
 
     /// The objects, for controllers in this process.
@@ -128,7 +134,8 @@ impl Server {
             stop.cancelled().await;
             return Ok(());
         };
-        tls::serve(listener, pki.clone(), Gate::new(auth.clone(), self.router()), stop).await
+        let gate = Gate::new(auth.clone(), self.router());
+        tls::serve(listener, pki.clone(), gate, stop, ConnectionLimits::default()).await
     }
 
     /// Ends watches and controllers, and waits for the controllers.

@@ -2,6 +2,7 @@
 //!
 //! Clients compare `reason` and `code`, people read `message`, and tools read `details.causes`.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use http::StatusCode;
@@ -126,12 +127,9 @@ impl Failure {
             [one] => one.to_string(),
             many => {
                 // Kubernetes says each sentence once.
-                let mut said: Vec<String> = Vec::new();
-                for sentence in many.iter().map(ToString::to_string) {
-                    if !said.contains(&sentence) {
-                        said.push(sentence);
-                    }
-                }
+                let mut known = HashSet::new();
+                let mut said: Vec<String> = many.iter().map(ToString::to_string).collect();
+                said.retain(|sentence| known.insert(sentence.clone()));
                 if said.len() == 1 { said.remove(0) } else { format!("[{}]", said.join(", ")) }
             }
         };

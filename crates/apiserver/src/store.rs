@@ -14,13 +14,13 @@ mod watch;
 
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use self::disk::Disk;
-pub use self::disk::{OpenError, Options};
+pub use self::disk::{Damaged, OpenError, Options, Repair};
 pub use self::history::Limits;
 use self::memory::Memory;
 pub use self::stored::Stored;
@@ -150,6 +150,18 @@ impl Store {
     pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
         let (visible, disk) = disk::open(folder, options)?;
         Ok(Self { visible, writer: Writer::Disk(Arc::new(disk)) })
+    }
+
+    /// Makes a store of what can still be read in a damaged one. The damaged files are kept in a folder beside it, whose path
+    /// is returned; `None` if nothing is damaged. Blocks.
+    pub fn repair(folder: &Path) -> Result<Option<(Repair, PathBuf)>, OpenError> {
+        disk::repair(folder)
+    }
+
+    /// Reads every value, and tells which of them are not what was written any more, and where they are. Opening a store
+    /// reads only what is not in its index. Blocks for about 20 ms for 100 MB that the system has in memory.
+    pub fn unreadable(&self) -> Vec<String> {
+        disk::unreadable(&self.visible.state())
     }
 
     /// Writes the store as it is now into another folder, which must be empty or not there. That folder can be opened.

@@ -2,9 +2,11 @@
 //!
 //! Whoever has the folder of the authority is the admin, so its files are for their owner only.
 
+mod connections;
 mod files;
 mod kubeconfig;
 mod listen;
+mod patient;
 mod pki;
 mod x509;
 
@@ -12,7 +14,7 @@ mod x509;
 mod tests;
 
 pub use kubeconfig::server_url;
-pub use listen::{Peer, serve};
+pub use listen::{ConnectionLimits, Peer, serve};
 pub use pki::{ClientCertificate, Pki};
 
 use std::io;

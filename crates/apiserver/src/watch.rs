@@ -1,7 +1,7 @@
 //! Streams of changes.
 //!
-//! A watcher holds a place in the store's history and nothing else: a reader that is slow keeps no events in memory, and
-//! one that is so slow that the history was cut off under it is told to begin anew.
+//! A watcher holds a place in the store's history and a page of what was there in the beginning: a reader that is slow keeps
+//! no events in memory, and one that is so slow that the history was cut off under it is told to begin anew.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -22,7 +23,7 @@ use crate::resource::Scope;
 use crate::selector::Selector;
 use crate::status::Failure;
 use crate::store::{self, Event, Revision, StoreError};
-use crate::verbs::{Api, Found, Lens, Paging, list_prefix, plain_failure, store_failure, too_large_version};
+use crate::verbs::{Api, Found, Lens, Page, Paging, list_prefix, plain_failure, store_failure, too_large_version};
 
 /// How often a bookmark is sent.
 const BOOKMARKS: Duration = Duration::from_mins(1);
@@ -30,6 +31,9 @@ const BOOKMARKS: Duration = Duration::from_mins(1);
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// The shortest time after which a watch ends that has no time of its own; at most twice that.
 const PATIENCE: Duration = Duration::from_mins(30);
+
+/// How much of what was there in the beginning is looked up at once.
+const INITIAL: u64 = 500;
 
 /// Where and how to watch.
 #[derive(Debug, Clone, Default)]
@@ -101,6 +105,7 @@ pub struct Watching {
     lens: Lens,
     selector: Selector,
     initial: VecDeque<Found>,
+    rest: Option<Rest>,
     /// The bookmark after what was there in the beginning.
     announce: Option<Revision>,
     events: Option<store::Watch>,
@@ -113,6 +118,14 @@ pub struct Watching {
     first_bookmark_is_initial: bool,
     catalogue: watch::Receiver<Arc<Catalogue>>,
     stop: CancellationToken,
+}
+
+/// What was there in the beginning and has not been looked up yet.
+#[derive(Debug)]
+struct Rest {
+    api: Api,
+    namespace: Option<String>,
+    continuation: String,
 }
 
 impl WatchOptions {
@@ -144,11 +157,13 @@ impl Api {
     ) -> Result<Watching, Failure> {
         let catalogue = self.shelf().changes();
         let WatchOptions { start, bookmarks, timeout, selector } = options;
-        let (mut initial, mut announce, mut failure) = (VecDeque::new(), None, None);
+        let (mut initial, mut rest, mut announce, mut failure) = (VecDeque::new(), None, None, None);
         let after = match start {
             Start::Present | Start::PresentWithBookmark => {
-                let page = self.list(served, namespace, &selector, &Paging::default()).await?;
+                let paging = Paging { limit: INITIAL, ..Paging::default() };
+                let page = self.list(served, namespace, &selector, &paging).await?;
                 initial = page.found.into();
+                rest = Rest::of(self, namespace, page.continuation);
                 announce = (start == Start::PresentWithBookmark && bookmarks).then_some(page.revision);
                 page.revision
             }
@@ -175,6 +190,7 @@ impl Api {
             lens: Lens::new(served),
             selector,
             initial,
+            rest,
             announce,
             events,
             after,
@@ -197,6 +213,18 @@ impl Api {
     }
 }
 
+impl Rest {
+    fn of(api: &Api, namespace: Option<&str>, continuation: String) -> Option<Self> {
+        let more = !continuation.is_empty();
+        more.then(|| Self { api: api.clone(), namespace: namespace.map(str::to_owned), continuation })
+    }
+
+    async fn page(&self, served: &Served, selector: &Selector) -> Result<Page, Failure> {
+        let paging = Paging { limit: INITIAL, continuation: self.continuation.clone(), ..Paging::default() };
+        self.api.list(served, self.namespace.as_deref(), selector, &paging).await
+    }
+}
+
 impl Watching {
     /// What happens next; `None` when the watch is over. Cancel safe.
     pub async fn next(&mut self) -> Option<Happening> {
@@ -216,6 +244,22 @@ impl Watching {
                         continue;
                     }
                 }
+            }
+            if let Some(rest) = &self.rest {
+                match rest.page(self.lens.served(), &self.selector).await {
+                    Ok(page) => {
+                        self.rest = Rest::of(&rest.api, rest.namespace.as_deref(), page.continuation);
+                        self.initial = page.found.into();
+                    }
+                    Err(failure) => {
+                        self.rest = None;
+                        self.failure = Some(match failure.code {
+                            StatusCode::GONE => Failure::expired(format!("too old resource version: {}", self.after)),
+                            _ => failure,
+                        });
+                    }
+                }
+                continue;
             }
             if let Some(revision) = self.announce.take() {
                 return Some(Happening::Bookmark { revision, initial: true });

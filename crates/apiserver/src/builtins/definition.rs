@@ -6,6 +6,7 @@ use super::{Plan, column, name_column, rules, v1};
 use crate::crd::CLEANUP;
 use crate::crd::conditions::{self, Condition};
 use crate::object;
+use crate::schema::pattern::within_limits;
 use crate::resource::{Cell, Column, Hooks, Part, Resource, Scope, Version};
 use crate::status::{Failure, FieldError};
 
@@ -128,7 +129,7 @@ fn prepare(new: &mut Value, old: Option<&Value>, part: Part) {
 }
 
 fn validate(new: &Value, old: Option<&Value>, part: Part, _: &Version) -> Vec<FieldError> {
-    if part == Part::Status { Vec::new() } else { crate::crd::validate::validate(new, old) }
+    if part == Part::Status { Vec::new() } else { within_limits(|| crate::crd::validate::validate(new, old)) }
 }
 
 fn set_generation(definition: &mut Value, generation: i64) {

@@ -318,8 +318,9 @@ impl<'a> Run<'a> {
         if !self.patterns.contains_key(pattern) {
             // A pattern is expensive to read; what is in the object need not be cheap.
             self.charge(pattern.len() as u64)?;
-            let regex = crate::schema::pattern::compile(pattern).map_err(Fault::new)?;
-            self.patterns.insert(pattern.to_owned(), regex);
+            let compiled = crate::schema::pattern::compile_sized(pattern).map_err(Fault::new)?;
+            self.charge((compiled.size / 16) as u64)?;
+            self.patterns.insert(pattern.to_owned(), compiled.regex);
         }
         self.patterns.get(pattern).ok_or_else(Fault::no_such_overload)
     }

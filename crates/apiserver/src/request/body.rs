@@ -18,6 +18,9 @@ pub const LIMIT: usize = 3 * 1024 * 1024;
 /// everything that walks objects may recurse.
 pub const DEEPEST: usize = 100;
 
+/// More keys that are there twice are not told about, as in kube-apiserver.
+const MOST_DUPLICATES: usize = 100;
+
 /// A body that has been read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
@@ -240,7 +243,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
             if map.contains_key(&key) {
                 if let Some(lines) = &mut self.lines {
                     lines.push(format!("line {line}: key {} already set in map", quoted(&key)));
-                } else if !self.duplicates.contains(self.path) {
+                } else if self.duplicates.len() < MOST_DUPLICATES && !self.duplicates.contains(self.path) {
                     self.duplicates.push(self.path.clone());
                 }
             }

@@ -3,15 +3,123 @@
 //! The two dialects are close relatives. In Go `\d`, `\w`, `\s` and `\b` are about ASCII; `[`, `&&`, `--` and `~~` inside
 //! of a class are just characters, and so is a brace that counts nothing.
 
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
 use regex::{Regex, RegexBuilder};
+
+/// How large a compiled pattern gets at least and at most, in bytes. A megabyte takes some 50 ms to compile.
+const LEAST: usize = 4 << 10;
+const MOST: usize = 10 << 20;
+/// What all patterns of one definition may take together, each counted once.
+const TOGETHER: usize = 16 << 20;
+/// Patterns are compiled several times: when their definition is checked, and for each of its versions when it is served.
+/// So many bytes of them are kept.
+const KEPT: usize = 32 << 20;
+
+/// A pattern that was compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct Compiled {
+    pub(crate) regex: Regex,
+    /// About how many bytes it takes.
+    pub(crate) size: usize,
+}
+
+thread_local! {
+    static LIMIT: RefCell<Option<Limit>> = const { RefCell::new(None) };
+}
+
+/// How much may still be compiled, and what was counted already.
+#[derive(Debug)]
+struct Limit {
+    left: usize,
+    counted: HashSet<String>,
+}
+
+/// Does something that compiles patterns on this thread. When they are too large together, the last ones are refused.
+pub(crate) fn within_limits<T>(work: impl FnOnce() -> T) -> T {
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            LIMIT.take();
+        }
+    }
+    let _end = End;
+    LIMIT.set(Some(Limit { left: TOGETHER, counted: HashSet::new() }));
+    work()
+}
 
 /// Compiles a pattern of a schema or of a rule. `Err` is the sentence.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
-    let translated = translated(pattern).map_err(|why| format!("error parsing regexp: {why}"))?;
-    RegexBuilder::new(&translated).build().map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "error parsing regexp: expression too large".to_owned(),
-        error => format!("error parsing regexp: {}", in_words_of_go(&error.to_string(), pattern)),
+    compile_sized(pattern).map(|compiled| compiled.regex)
+}
+
+/// The same, with its size.
+pub(crate) fn compile_sized(pattern: &str) -> Result<Compiled, String> {
+    LIMIT.with_borrow_mut(|limit| {
+        let most = match limit {
+            Some(limit) if !limit.counted.contains(pattern) => limit.left.min(MOST),
+            _ => MOST,
+        };
+        let compiled = match kept(|kept| kept.patterns.get(pattern).cloned()) {
+            Some(known) if known.size > most => Err(TOO_LARGE.to_owned()),
+            Some(known) => Ok(known),
+            None => compile_anew(pattern, most),
+        };
+        if let Some(limit) = limit
+            && limit.counted.insert(pattern.to_owned())
+        {
+            // What was too large took its time as well.
+            let size = compiled.as_ref().map_or(most, |compiled| compiled.size);
+            limit.left = limit.left.saturating_sub(size);
+        }
+        compiled
     })
+}
+
+const TOO_LARGE: &str = "error parsing regexp: expression too large";
+
+/// Compiles with limits that grow, which is how one learns the size.
+fn compile_anew(pattern: &str, most: usize) -> Result<Compiled, String> {
+    let translated = translated(pattern).map_err(|why| format!("error parsing regexp: {why}"))?;
+    let mut size = LEAST.min(most);
+    while size > 0 {
+        match RegexBuilder::new(&translated).size_limit(size).build() {
+            Ok(regex) => {
+                let compiled = Compiled { regex, size };
+                kept(|kept| kept.keep(pattern, compiled.clone()));
+                return Ok(compiled);
+            }
+            Err(regex::Error::CompiledTooBig(_)) if size < most => size = (size * 4).min(most),
+            Err(regex::Error::CompiledTooBig(_)) => break,
+            Err(error) => {
+                return Err(format!("error parsing regexp: {}", in_words_of_go(&error.to_string(), pattern)));
+            }
+        }
+    }
+    Err(TOO_LARGE.to_owned())
+}
+
+#[derive(Default)]
+struct Kept {
+    patterns: HashMap<String, Compiled>,
+    size: usize,
+}
+
+impl Kept {
+    fn keep(&mut self, pattern: &str, compiled: Compiled) {
+        if self.size > KEPT {
+            *self = Self::default();
+        }
+        self.size += compiled.size + pattern.len();
+        self.patterns.insert(pattern.to_owned(), compiled);
+    }
+}
+
+fn kept<T>(with: impl FnOnce(&mut Kept) -> T) -> T {
+    static ALL: Mutex<Option<Kept>> = Mutex::new(None);
+    with(ALL.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
 fn translated(pattern: &str) -> Result<String, String> {

@@ -3,6 +3,8 @@
 //! Kubernetes lets an update pass whose faults were there before and have not been touched. It finds the old value by
 //! field, by the keys of a list of type map, and not at all in other lists.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::node::{ListType, Node};
@@ -17,9 +19,10 @@ pub(crate) enum Old<'o> {
 }
 
 /// The list before the update.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct OldList<'o> {
-    items: &'o [Value],
+    /// The first item with each combination of keys.
+    items: HashMap<String, &'o Value>,
     keys: &'o [String],
 }
 
@@ -40,9 +43,9 @@ impl<'o> Old<'o> {
     pub(crate) fn list(self, node: &'o Node) -> OldList<'o> {
         match self {
             Self::Value(Value::Array(items)) if node.list_type == Some(ListType::Map) => {
-                OldList { items, keys: &node.list_map_keys }
+                OldList::new(items, &node.list_map_keys)
             }
-            _ => OldList { items: &[], keys: &[] },
+            _ => OldList { items: HashMap::new(), keys: &[] },
         }
     }
 
@@ -56,19 +59,37 @@ impl<'o> Old<'o> {
 }
 
 impl<'o> OldList<'o> {
+    fn new(items: &'o [Value], keys: &'o [String]) -> Self {
+        let mut first = HashMap::with_capacity(items.len());
+        for item in items {
+            if let Some(identity) = identity(item, keys) {
+                first.entry(identity).or_insert(item);
+            }
+        }
+        Self { items: first, keys }
+    }
+
     /// The item before the update.
-    pub(crate) fn item(self, item: &Value) -> Old<'o> {
-        if self.keys.is_empty() {
+    pub(crate) fn item(&self, item: &Value) -> Old<'o> {
+        if self.items.is_empty() {
             return Old::None;
         }
-        let same_keys = |old: &&Value| {
-            self.keys.iter().all(|key| match (old.get(key), item.get(key)) {
-                (Some(old), Some(new)) => !old.is_null() && !old.is_object() && !old.is_array() && old == new,
-                _ => false,
-            })
-        };
-        Old::of(self.items.iter().find(same_keys))
+        Old::of(identity(item, self.keys).and_then(|identity| self.items.get(&identity).copied()))
     }
+}
+
+/// The values of an item's keys, as text; `None` if one is missing or is no scalar.
+fn identity(item: &Value, keys: &[String]) -> Option<String> {
+    let mut identity = String::new();
+    for key in keys {
+        match item.get(key)? {
+            Value::Null | Value::Object(_) | Value::Array(_) => return None,
+            // Texts are quoted, so that they end where they end and are no numbers.
+            scalar => identity.push_str(&scalar.to_string()),
+        }
+        identity.push(',');
+    }
+    (!keys.is_empty()).then_some(identity)
 }
 
 /// Equality that goes where the schema goes: what the schema does not describe counts as changed.
@@ -85,7 +106,7 @@ fn is_same(node: &Node, old: &Value, new: &Value) -> bool {
             let Some(below) = node.items.as_deref().filter(|_| node.list_type == Some(ListType::Map)) else {
                 return old == new;
             };
-            let list = OldList { items: before, keys: &node.list_map_keys };
+            let list = OldList::new(before, &node.list_map_keys);
             before.len() == after.len()
                 && after.iter().all(|item| match list.item(item) {
                     Old::Value(before) => is_same(below, before, item),

@@ -10,6 +10,9 @@ use super::path::{NIL, Path};
 use super::ratchet::Old;
 use crate::status::{FieldError, FieldFault, quoted, shown_float};
 
+/// Nobody reads more complaints about one object than this; those after it are left out.
+const MOST: usize = 1_000;
+
 /// Collects what is wrong with `value`. `base` stands before each path of an error, but not in its sentence.
 pub(crate) fn validate(node: &Node, value: &Value, old: Old<'_>, base: &str) -> Vec<FieldError> {
     let mut check = Check { errors: Vec::new(), base, of_default: false };
@@ -388,6 +391,9 @@ impl Check<'_> {
     }
 
     fn add(&mut self, fault: FieldFault, path: &Path<'_>, sentence: String) {
+        if self.errors.len() >= MOST {
+            return;
+        }
         let path = path.to_string();
         let path = match (self.base, path.strip_prefix('.').unwrap_or(&path)) {
             ("", "") => NIL.to_owned(),
@@ -407,6 +413,9 @@ impl Check<'_> {
     /// Alternatives repeat what others have said; once is enough.
     fn merge(&mut self, errors: Vec<FieldError>) {
         for error in errors {
+            if self.errors.len() >= MOST {
+                return;
+            }
             if !self.errors.contains(&error) {
                 self.errors.push(error);
             }

@@ -1,5 +1,7 @@
 //! Answers, in the form that was asked for.
 
+use std::collections::HashSet;
+
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, WARNING};
@@ -77,8 +79,21 @@ pub(super) fn nowhere() -> Response<Body> {
 }
 
 /// Remarks, as headers.
+///
+/// As in kube-apiserver, long warnings are cut when all of them are too long together, and then only the first are shown.
 pub(super) fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    const TOGETHER: usize = 4 * 1024;
+    const ONE: usize = 256;
+    let mut known = HashSet::new();
+    let warnings: Vec<&String> = warnings.iter().filter(|warning| known.insert(*warning)).collect();
+    let cut = warnings.iter().map(|warning| warning.chars().count()).sum::<usize>() > TOGETHER;
+    let mut shown = 0;
     for warning in warnings {
+        if cut && shown >= TOGETHER {
+            break;
+        }
+        let warning: String = warning.chars().take(if cut { ONE } else { usize::MAX }).collect();
+        shown += warning.chars().count();
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         let printable: String = quoted.chars().filter(|c| !c.is_control()).collect();
         if let Ok(header) = HeaderValue::from_bytes(format!("299 - \"{printable}\"").as_bytes()) {

@@ -5,6 +5,7 @@ use http::header::{ACCEPT, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::Value;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::metrics::Label;
 use super::{Front, answer, health, read, stream};
@@ -21,6 +22,9 @@ use crate::status::{Details, Failure};
 use crate::table::IncludeObject;
 use crate::verbs::{DeleteOptions, Paging, WriteOptions, Written, not_found, qualified};
 use crate::watch::WatchOptions;
+
+/// Reading and checking a body that is larger than this takes milliseconds.
+const HEAVY: usize = 64 * 1024;
 
 /// The longest name of a field manager that is taken from a user agent.
 const MANAGER: usize = 128;
@@ -302,8 +306,11 @@ impl Front {
     async fn create(&self, call: &Call<'_>, body: Body) -> Result<Response<Body>, Failure> {
         let options = call.options("CreateOptions", None)?;
         let text = read::body(call.headers, body).await?;
-        let document = read::object(call.served, call.headers, &text)?;
-        let written = self.api.create(call.served, call.namespace, document, &options).await?;
+        let create = async {
+            let document = read::object(call.served, call.headers, &text)?;
+            self.api.create(call.served, call.namespace, document, &options).await
+        };
+        let written = self.aside(call, text.len(), create).await?;
         Ok(self.written(call, &written))
     }
 
@@ -313,8 +320,11 @@ impl Front {
         }
         let options = call.options("UpdateOptions", None)?;
         let text = read::body(call.headers, body).await?;
-        let document = read::object(call.served, call.headers, &text)?;
-        let written = self.api.update(call.served, call.namespace, call.name, call.part(), document, &options).await?;
+        let update = async {
+            let document = read::object(call.served, call.headers, &text)?;
+            self.api.update(call.served, call.namespace, call.name, call.part(), document, &options).await
+        };
+        let written = self.aside(call, text.len(), update).await?;
         Ok(self.written(call, &written))
     }
 
@@ -325,9 +335,26 @@ impl Front {
         }
         let options = call.options("PatchOptions", Some(read::is_apply(call.headers)))?;
         let text = read::body(call.headers, body).await?;
-        let patch = read::patch(call.headers, &text)?;
-        let written = self.api.patch(call.served, call.namespace, call.name, call.part(), &patch, &options).await?;
+        let patched = async {
+            let patch = read::patch(call.headers, &text)?;
+            self.api.patch(call.served, call.namespace, call.name, call.part(), &patch, &options).await
+        };
+        let written = self.aside(call, text.len(), patched).await?;
         Ok(self.written(call, &written))
+    }
+
+    /// Does work on a body of that size. If it may take long it is done on a thread of its own, so that it holds up no other
+    /// request; of such work only some is done at once.
+    async fn aside<T>(&self, call: &Call<'_>, size: usize, work: impl Future<Output = T>) -> T {
+        let runtime = Handle::current();
+        // Definitions are small, but what they say may be costly to check.
+        let heavy = size > HEAVY || call.served.resource.plural == "customresourcedefinitions";
+        // Tests with paused time have one thread, and nobody else to hold up.
+        if !heavy || runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return work.await;
+        }
+        let _turn = self.heavy.acquire().await;
+        tokio::task::block_in_place(|| runtime.block_on(work))
     }
 
     async fn delete(&self, call: &Call<'_>, body: Body) -> Result<Response<Body>, Failure> {

@@ -2,6 +2,7 @@
 
 mod creating;
 mod deleting;
+mod excess;
 mod listing;
 mod manners;
 mod updating;

@@ -3,7 +3,9 @@
 //! Every write is a record at the end of the log ([`record`]), which is a row of files ([`segment`]). The index says
 //! where each key's newest record is; values stay on disk. One thread writes ([`writer`]): it takes what is queued,
 //! appends it in one piece ([`log`]), syncs once, makes it visible and answers. Opening ([`recover`]) reads the last copy of the
-//! index ([`index`]) and the log behind it. Files that are mostly outdated are copied together and removed.
+//! index ([`index`]) and the log behind it; what does not read well there was left by a crash, or is damaged ([`damage`]), and
+//! then the store is not opened until it is repaired ([`repair`]). Files that are mostly outdated are copied together and
+//! removed.
 //!
 //! Why not an embedded database: redb 4.4 (a copy-on-write B-tree, one sync per commit) was measured beside plain files on
 //! one disk, in writes per second, median of interleaved runs, with 1 / 8 / 64 writes per sync. Values of 2 KB: redb 908 /
@@ -16,11 +18,13 @@
 //! the index, closing included), are scanned in 60 to 100 ms and counted in 0.1 ms, at 14 MB of resident memory.
 //! `benches/store.rs` repeats that.
 
+mod damage;
 mod folder;
 mod index;
 mod log;
 mod record;
 mod recover;
+mod repair;
 mod segment;
 mod writer;
 
@@ -35,9 +39,12 @@ use tokio::sync::oneshot;
 pub(super) use self::folder::File;
 pub(super) use self::folder::Folder;
 pub(super) use self::index::{Index, Place};
+#[cfg(test)]
+pub(super) use self::repair::repair as repair_folder;
+pub use self::repair::{Damaged, Repair};
 pub(super) use self::segment::Segments;
 
-use self::folder::{RealFolder, lock};
+use self::folder::{RealFolder, lock, set_aside};
 use self::writer::{Job, Writer};
 use super::visible::{State, Visible};
 use super::{Change, Expect, Limits, Revision, StoreError};
@@ -47,12 +54,31 @@ use super::{Change, Expect, Limits, Revision, StoreError};
 pub struct Options {
     /// How much history is kept, in memory.
     pub history: Limits,
-    /// How large one file of the log gets.
+    /// How large one file of the log gets at most; while little is live, files are smaller.
     pub segment_bytes: u64,
-    /// After so many bytes of log the index is copied to disk: what a start after a crash has to read.
+    /// After so many bytes of log, or as many as are live, the index is copied to disk: what a start after a crash has to
+    /// read, and what cannot be cleared away.
     pub checkpoint_bytes: u64,
-    /// Outdated records are cleared away when there are more bytes of them than this, and more than live ones.
+    /// Outdated records are cleared away when there are more bytes of them than this, and more than live ones. The second
+    /// bounds what is written once more for that: at most a byte for each that is cleared away.
     pub garbage_bytes: u64,
+}
+
+/// Files and copies of the index for less than this are not worth their syncs: two for each.
+const LEAST: u64 = 1 << 20;
+
+impl Options {
+    /// How large a file gets when so many bytes are live: a small part of them, since all that is live in a file must fit
+    /// on the disk once more before the file can go.
+    fn segment_for(&self, live: u64) -> u64 {
+        (live / 8).max(LEAST).min(self.segment_bytes)
+    }
+
+    /// After how many bytes of log the index is copied when so many bytes are live. The index is a fraction of what is
+    /// live, so copying it costs a fraction of what was written since.
+    fn checkpoint_for(&self, live: u64) -> u64 {
+        live.max(LEAST).min(self.checkpoint_bytes)
+    }
 }
 
 impl Default for Options {
@@ -61,7 +87,7 @@ impl Default for Options {
             history: Limits::default(),
             segment_bytes: 32 << 20,
             checkpoint_bytes: 16 << 20,
-            garbage_bytes: 64 << 20,
+            garbage_bytes: 4 << 20,
         }
     }
 }
@@ -83,7 +109,7 @@ pub enum OpenError {
         known: u32,
     },
     /// Files are missing or their content is not what was written.
-    #[error("the data folder {} is damaged: {what}; restore it from a backup", .folder.display())]
+    #[error("the data folder {} is damaged: {what}", .folder.display())]
     Damaged {
         /// The folder.
         folder: PathBuf,
@@ -163,13 +189,71 @@ pub(super) fn open_folder(
     Ok((visible, Disk { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) }))
 }
 
+/// What would be seen if the store in a folder were opened, and the newest revision.
+#[cfg(test)]
+pub(super) fn look(folder: &dyn Folder) -> Result<(State, Revision), Trouble> {
+    let recovered = recover::recover(folder)?;
+    let (index, segments) = (Arc::new(recovered.index), Arc::new(recovered.segments));
+    Ok((State::Disk { index, segments }, recovered.revision))
+}
+
 /// Writes a state into a new folder, as a store that can be opened.
 pub(super) fn backup(state: &State, revision: Revision, to: &Path) -> io::Result<()> {
     let folder: Arc<dyn Folder> = Arc::new(RealFolder::at(to)?);
     if !folder.list()?.is_empty() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is not empty", to.display())));
     }
-    writer::copy(state, revision, &folder, Options::default().segment_bytes)
+    writer::copy(state, revision, &folder, Options::default().segment_bytes, 1)
+}
+
+/// Repairs the store in a folder of the file system. The damaged files are kept in a folder beside it, which is returned;
+/// `None` if nothing is damaged.
+pub(super) fn repair(path: &Path) -> Result<Option<(Repair, PathBuf)>, OpenError> {
+    let io = |source| OpenError::Io { folder: path.to_owned(), source };
+    if !path.is_dir() {
+        return Err(io(io::ErrorKind::NotFound.into()));
+    }
+    let folder = RealFolder::at(path).map_err(io)?;
+    let _lock = lock(path).map_err(io)?.ok_or_else(|| OpenError::InUse(path.to_owned()))?;
+    match recover::recover(&folder) {
+        Ok(recovered) => {
+            let (index, segments) = (Arc::new(recovered.index), Arc::new(recovered.segments));
+            if unreadable(&State::Disk { index, segments }).is_empty() {
+                return Ok(None);
+            }
+        }
+        Err(Trouble::Damaged(_)) => {}
+        Err(trouble) => return Err(trouble.with(path)),
+    }
+    let aside = set_aside(path).map_err(io)?;
+    let folder: Arc<dyn Folder> = Arc::new(folder);
+    let repaired = repair::repair(&folder, Options::default().segment_bytes).map_err(|trouble| trouble.with(path))?;
+    Ok(Some((repaired, aside)))
+}
+
+/// So many values are read by two threads.
+const MANY: usize = 1_000;
+
+/// Reads every value, and tells which are not what was written.
+pub(super) fn unreadable(state: &State) -> Vec<String> {
+    let State::Disk { index, segments } = state else { return Vec::new() };
+    let mut places: Vec<(&Arc<str>, Place)> = index.iter().map(|(key, place)| (key, *place)).collect();
+    places.sort_unstable_by_key(|(_, place)| (place.segment, place.offset));
+    let read = |places: &[(&Arc<str>, Place)]| -> Vec<String> {
+        let failed = places.iter().filter_map(|(key, place)| place.read(segments, key).err());
+        failed.map(|error| error.to_string()).collect()
+    };
+    if places.len() < MANY {
+        return read(&places);
+    }
+    let (first, second) = places.split_at(places.len() / 2);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| read(first));
+        let second = read(second);
+        let mut all = first.join().unwrap_or_else(|_| vec!["reading the store failed".to_owned()]);
+        all.extend(second);
+        all
+    })
 }
 
 impl Disk {
@@ -208,8 +292,9 @@ fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// What the store says about a disk's error.
 pub(super) fn refusal(error: &io::Error) -> StoreError {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => StoreError::Full,
-        _ => StoreError::Io(error.to_string()),
-    }
+    if is_full(error) { StoreError::Full } else { StoreError::Io(error.to_string()) }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }

@@ -1,5 +1,6 @@
 //! The store as its users see it. What holds for one backend holds for the other.
 
+mod damage;
 mod kill;
 mod model;
 mod on_disk;

@@ -3,9 +3,11 @@
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -18,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
+use super::connections::{Connection, Connections};
+use super::patient::Patient;
 use super::{ClientCertificate, Pki, TlsError};
 
 /// A handshake takes milliseconds; whoever takes longer is not a client.
@@ -26,8 +30,27 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(90);
 /// What answers in flight get when everything stops.
 const GRACE: Duration = Duration::from_secs(5);
+/// How much of an answer waits in a connection for a client that does not read. Watches write pieces of this size.
+const BUFFERED: usize = 64 * 1024;
 /// How often certificates are looked at.
 const RENEWAL: Duration = Duration::from_hours(12);
+
+/// What connections may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionLimits {
+    /// How many there may be. One more takes the place of the one that has been idle for longest; if none is idle, it is
+    /// closed at once.
+    pub connections: usize,
+    /// A client that reads nothing of what is sent to it for so long is cut off, as a slow watcher is by kube-apiserver: it
+    /// connects again and goes on where it was.
+    pub stalled: Duration,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self { connections: 1_000, stalled: Duration::from_secs(30) }
+    }
+}
 
 /// Who is at the other end of a connection, as far as the handshake tells: an extension of each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +65,13 @@ pub enum Peer {
 
 /// Answers requests that come through a listener until `stop` is cancelled; then answers in flight get a few seconds.
 /// Requests carry their [`Peer`] as an extension.
-pub async fn serve<S, B>(listener: TcpListener, pki: Pki, app: S, stop: CancellationToken) -> Result<(), TlsError>
+pub async fn serve<S, B>(
+    listener: TcpListener,
+    pki: Pki,
+    app: S,
+    stop: CancellationToken,
+    limits: ConnectionLimits,
+) -> Result<(), TlsError>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
@@ -51,7 +80,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let acceptor = TlsAcceptor::from(pki.server_config()?);
-    let connections = TaskTracker::new();
+    let tasks = TaskTracker::new();
+    let connections = Arc::new(Connections::new(limits.connections));
     let mut renewal = interval(RENEWAL);
     loop {
         let accepted = tokio::select! {
@@ -65,15 +95,21 @@ where
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, from)) => {
+                let Some(connection) = connections.admit() else {
+                    tracing::warn!(%from, limit = limits.connections, "too many connections, and none is idle");
+                    continue;
+                };
                 let (acceptor, pki, app, stop) = (acceptor.clone(), pki.clone(), app.clone(), stop.clone());
-                connections.spawn(async move {
+                tasks.spawn(async move {
+                    let handshake = shake_hands(stream, limits.stalled, acceptor, &pki);
                     let handshake = tokio::select! {
                         () = stop.cancelled() => return,
-                        handshake = timeout(HANDSHAKE, shake_hands(stream, acceptor, &pki)) => handshake,
+                        () = connection.must_leave() => return,
+                        handshake = timeout(HANDSHAKE, handshake) => handshake,
                     };
                     match handshake {
-                        Ok(Ok((stream, peer))) => converse(stream, peer, app, stop).await,
+                        Ok(Ok((stream, peer))) => converse(stream, peer, app, stop, connection).await,
                         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                         Err(_) => tracing::debug!("TLS handshake took too long"),
                     }
@@ -87,14 +123,19 @@ where
         }
     }
     drop(listener);
-    connections.close();
-    connections.wait().await;
+    tasks.close();
+    tasks.wait().await;
     Ok(())
 }
 
-type Secured = tokio_rustls::server::TlsStream<TcpStream>;
+type Secured = tokio_rustls::server::TlsStream<Patient>;
 
-async fn shake_hands(mut stream: TcpStream, acceptor: TlsAcceptor, pki: &Pki) -> io::Result<(Secured, Peer)> {
+async fn shake_hands(
+    mut stream: TcpStream,
+    stalled: Duration,
+    acceptor: TlsAcceptor,
+    pki: &Pki,
+) -> io::Result<(Secured, Peer)> {
     stream.set_nodelay(true)?;
     let mut first = [0];
     stream.peek(&mut first).await?;
@@ -105,7 +146,7 @@ async fn shake_hands(mut stream: TcpStream, acceptor: TlsAcceptor, pki: &Pki) ->
         stream.shutdown().await?;
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a request without TLS"));
     }
-    let stream = acceptor.accept(stream).await?;
+    let stream = acceptor.accept(Patient::new(stream, stalled)).await?;
     let peer = match stream.get_ref().1.peer_certificates() {
         None | Some([]) => Peer::Unknown,
         Some(chain) => pki.client(chain).map_or(Peer::Refused, Peer::Certified),
@@ -113,7 +154,7 @@ async fn shake_hands(mut stream: TcpStream, acceptor: TlsAcceptor, pki: &Pki) ->
     Ok((stream, peer))
 }
 
-async fn converse<S, B>(stream: Secured, peer: Peer, app: S, stop: CancellationToken)
+async fn converse<S, B>(stream: Secured, peer: Peer, app: S, stop: CancellationToken, connection: Connection)
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
@@ -121,25 +162,37 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let connection = Arc::new(connection);
+    let working = Arc::clone(&connection);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer.clone());
         let mut app = app.clone();
+        let at_work = working.at_work();
         async move {
             let Ok(()) = std::future::poll_fn(|cx| app.poll_ready(cx)).await;
-            app.call(request).await
+            let response = app.call(request).await?;
+            // The work ends with the answer's last byte.
+            Ok::<_, Infallible>(response.map(|body| {
+                body.map_err(move |error| {
+                    let _ = &at_work;
+                    error
+                })
+            }))
         }
     });
-    let mut connection = pin!(
+    let mut conversation = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE)
+            .max_buf_size(BUFFERED)
             .serve_connection(TokioIo::new(stream), service)
     );
     tokio::select! {
-        ended = connection.as_mut() => return log(ended),
-        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+        ended = conversation.as_mut() => return log(ended),
+        () = connection.must_leave() => return,
+        () = stop.cancelled() => conversation.as_mut().graceful_shutdown(),
     }
-    if let Ok(ended) = timeout(GRACE, connection).await {
+    if let Ok(ended) = timeout(GRACE, conversation).await {
         log(ended);
     }
 }

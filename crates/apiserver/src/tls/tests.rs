@@ -2,11 +2,14 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Empty, Full};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -15,11 +18,13 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use super::{ClientCertificate, Peer, Pki, TlsError, serve, server_url, x509};
+use super::{ClientCertificate, ConnectionLimits, Peer, Pki, TlsError, serve, server_url, x509};
 use crate::clock::Clock;
 
 const DAY: i64 = 24;
@@ -216,12 +221,22 @@ struct Running {
 
 impl Running {
     async fn start(pki: Pki) -> Self {
+        Self::with(pki, Echo, ConnectionLimits::default()).await
+    }
+
+    async fn with<S, B>(pki: Pki, app: S, limits: ConnectionLimits) -> Self
+    where
+        S: tower_service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+        S: Clone + Send + 'static,
+        S::Future: Send,
+        B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let (served, until) = (pki.clone(), stop.clone());
-        tasks.spawn(async move { serve(listener, served, Echo, until).await.unwrap() });
+        tasks.spawn(async move { serve(listener, served, app, until, limits).await.unwrap() });
         Self { address, pki, stop, tasks }
     }
 
@@ -233,6 +248,18 @@ impl Running {
     }
 
     async fn ask(&self, identity: Option<&str>) -> String {
+        let stream = self.connect(identity).await.unwrap();
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let _ = connection.await;
+        });
+        let request = Request::get("/").header("host", "x").body(Empty::<Bytes>::new()).unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+
+    async fn connect(&self, identity: Option<&str>) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(chain(&self.pki.authority_pem()).remove(0)).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -246,18 +273,97 @@ impl Running {
                 .with_client_auth_cert(chain(pem), PrivateKeyDer::from_pem_slice(pem.as_bytes()).unwrap())
                 .unwrap(),
         };
-        let stream = TcpStream::connect(self.address).await.unwrap();
+        let stream = TcpStream::connect(self.address).await?;
         let name = ServerName::try_from("127.0.0.1").unwrap();
-        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let _ = connection.await;
-        });
-        let request = Request::get("/").header("host", "x").body(Empty::<Bytes>::new()).unwrap();
-        let response = sender.send_request(request).await.unwrap();
-        String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
+}
+
+/// Answers with more than anybody wants to have, and counts what it was asked for.
+#[derive(Clone, Default)]
+struct Endless {
+    pieces: Arc<AtomicUsize>,
+    given_up: Arc<Notify>,
+}
+
+const PIECE: usize = 64 * 1024;
+
+impl tower_service::Service<Request<Incoming>> for Endless {
+    type Response = Response<BoxBody<Bytes, Infallible>>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Incoming>) -> Self::Future {
+        struct End(Arc<Notify>);
+        impl Drop for End {
+            fn drop(&mut self) {
+                self.0.notify_one();
+            }
+        }
+        let (pieces, end) = (self.pieces.clone(), End(self.given_up.clone()));
+        let stream = futures::stream::repeat_with(move || {
+            let _ = &end;
+            pieces.fetch_add(1, Ordering::Relaxed);
+            Ok(Frame::data(Bytes::from(vec![b'x'; PIECE])))
+        });
+        std::future::ready(Ok(Response::new(BodyExt::boxed(StreamBody::new(stream)))))
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off_and_little_waits_for_it() {
+    let (_, clock) = Hand::new();
+    let endless = Endless::default();
+    let limits = ConnectionLimits { stalled: Duration::from_millis(300), ..ConnectionLimits::default() };
+    let server = Running::with(Pki::in_memory(&clock, &[]).unwrap(), endless.clone(), limits).await;
+    let mut stream = server.connect(None).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), endless.given_up.notified()).await.expect("it is given up");
+    // What the system keeps for both ends of the socket is some megabytes; what we keep comes on top.
+    let mut taken = 0;
+    let mut buffer = vec![0; 1 << 20];
+    while let Ok(read) = stream.read(&mut buffer).await
+        && read > 0
+    {
+        taken += read;
+    }
+    let kept = (endless.pieces.load(Ordering::Relaxed) * PIECE).saturating_sub(taken);
+    assert!(kept <= 4 * PIECE, "{kept} bytes waited in the process");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn idle_connections_make_room_for_new_ones_and_watches_stay() {
+    let (_, clock) = Hand::new();
+    let limits = ConnectionLimits { connections: 20, ..ConnectionLimits::default() };
+    let endless = Endless::default();
+    let server = Running::with(Pki::in_memory(&clock, &[]).unwrap(), endless.clone(), limits).await;
+    let mut watch = server.connect(None).await.unwrap();
+    watch.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut buffer = vec![0; PIECE];
+    watch.read_exact(&mut buffer).await.unwrap();
+    let mut idle = Vec::new();
+    for _ in 0..60 {
+        idle.push(server.connect(None).await.expect("there is always room for one more"));
+    }
+    watch.read_exact(&mut buffer).await.expect("who is served is not sent away");
+    let first = idle.first_mut().unwrap().read(&mut buffer).await;
+    assert!(first.is_err() || first.is_ok_and(|read| read == 0), "the first has made room");
+
+    let mut busy = vec![watch];
+    while busy.len() < 20 {
+        let mut stream = server.connect(None).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        stream.read_exact(&mut buffer).await.unwrap();
+        busy.push(stream);
+    }
+    assert!(server.connect(None).await.is_err(), "nobody is idle");
+    drop(busy);
+    server.stop().await;
 }
 
 #[derive(Clone)]

@@ -11,6 +11,7 @@ use crate::object::json_kind;
 use crate::request::body::{Document, key_order};
 use crate::request::query::FieldValidation;
 use crate::resource::Resource;
+use crate::schema::MOST_DEFAULTS;
 use crate::status::{Failure, FieldError, Qualified};
 
 /// An object from outside.
@@ -79,12 +80,12 @@ pub(super) fn read(served: &Served, incoming: Incoming, validation: FieldValidat
     if foreign {
         pruned.clear();
     }
-    pruned.retain(|path| !unknown.contains(path));
+    let known: HashSet<&String> = unknown.iter().collect();
+    pruned.retain(|path| !known.contains(path));
     unknown.append(&mut pruned);
-    if applied {
-        version.schema.default_only(&mut object);
-    } else {
-        version.schema.default(&mut object);
+    let filled = if applied { version.schema.default_only(&mut object) } else { version.schema.default(&mut object) };
+    if !filled {
+        return Err(format!("the defaults of its schema would make it larger by more than {MOST_DEFAULTS} bytes"));
     }
     match version.convert {
         Some(convert) => {
@@ -128,11 +129,12 @@ fn remarks(duplicates: &[String], unknown: &[String], text: Option<&Bytes>) -> V
     };
     let mut seen = HashSet::new();
     let mut remarks = Vec::new();
+    let strangers: HashSet<&String> = unknown.iter().collect();
     for path in &order {
         let again = !seen.insert(path);
         if again && duplicates.contains(path) {
             remarks.push(twice(path));
-        } else if !again && unknown.contains(path) {
+        } else if !again && strangers.contains(path) {
             remarks.push(strange(path));
         }
     }

@@ -2,6 +2,7 @@
 
 mod announce;
 mod fleet;
+mod repair;
 mod site;
 
 use std::net::SocketAddr;
@@ -79,6 +80,9 @@ pub(crate) struct Args {
     /// Serve the API only, without the operator: nothing is done to servers or objects, say to look at a backup
     #[arg(long, conflicts_with = "simulate", env = "BESKAR7_API_ONLY")]
     api_only: bool,
+    /// Repair a damaged store, report what could not be read, and exit; the damaged files are kept beside it
+    #[arg(long, conflicts_with_all = ["simulate", "api_only"])]
+    repair_store: bool,
     #[command(flatten)]
     fleet: fleet::FleetArgs,
     #[command(flatten)]
@@ -118,6 +122,9 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
     args.logs.install()?;
     limits::raise_open_files();
     let folder = args.folder()?;
+    if args.repair_store {
+        return output::print(&repair::repair(folder.path())?);
+    }
     let ran = runtime::start(args.threads)?.block_on(run(args, &folder));
     // The runtime is gone, and with it every task that might still have held the store open.
     ran.and_then(|()| folder.leave())

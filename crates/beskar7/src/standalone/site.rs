@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use apiserver::auth::StaticTokens;
 use apiserver::clock::Clock;
 use apiserver::server::{Config, Server};
-use apiserver::store::{Options, Store};
+use apiserver::store::{OpenError, Options, Store};
 use apiserver::tls::{Pki, server_url};
 use controllers::clock::{Clock as _, SystemClock};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -17,6 +17,8 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::{conditions, wait::await_condition};
 use kube::{Client, ResourceExt as _};
 use tokio::net::TcpListener;
+
+use crate::human;
 
 /// Our CRDs are established in milliseconds; what takes longer will not happen.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(20);
@@ -42,7 +44,13 @@ impl Site {
     /// Opens the folder of a site, or makes it, with a kubeconfig for clients that reach it at `address`.
     pub(crate) async fn open(folder: &Path, address: SocketAddr, names: &[String]) -> anyhow::Result<Self> {
         let clock = clock();
-        let store = Store::open(&folder.join("store"), Options::default())?;
+        let store = Store::open(&folder.join("store"), Options::default()).map_err(|error| advise(error, folder))?;
+        // Everything is read once before anybody is served: a list that leaves out what cannot be read would look as if it
+        // were gone, and one that fails would blind the operator for a whole kind.
+        let checking = tokio::task::spawn_blocking({
+            let store = store.clone();
+            move || store.unreadable()
+        });
         let mut all_names = names.to_vec();
         if !address.ip().is_unspecified() {
             all_names.push(address.ip().to_string());
@@ -50,7 +58,13 @@ impl Site {
         let pki = Pki::open_or_create(&folder.join("pki"), &clock, &all_names)?;
         let (url, kubeconfig) = (server_url(address), folder.join("kubeconfig"));
         pki.write_kubeconfig(&kubeconfig, NAME, &url)?;
-        let server = start(store, clock, Some(pki)).await?;
+        let server = start(store, clock, Some(pki)).await;
+        let unreadable = checking.await.context("the store cannot be checked")?;
+        if !unreadable.is_empty() {
+            let (count, list) = (human::counted(unreadable.len(), "object"), unreadable.join("; "));
+            bail!("the store in {} is damaged: {count} cannot be read: {list}; {}", folder.display(), advice(folder));
+        }
+        let server = server?;
         Ok(Self::of(server, Some(Outside { url, kubeconfig })))
     }
 
@@ -98,6 +112,21 @@ impl Site {
     pub(crate) async fn stop(&self) {
         self.server.stop().await;
     }
+}
+
+/// What to do about a store that is damaged.
+fn advise(error: OpenError, folder: &Path) -> anyhow::Error {
+    match error {
+        OpenError::Damaged { .. } => anyhow::anyhow!("{error}; {}", advice(folder)),
+        other => other.into(),
+    }
+}
+
+fn advice(folder: &Path) -> String {
+    format!(
+        "restore the folder from a backup, or keep what can be read with: beskar7 standalone --data {} --repair-store",
+        folder.display()
+    )
 }
 
 async fn start(store: Store, clock: Clock, pki: Option<Pki>) -> anyhow::Result<Server> {

@@ -149,6 +149,44 @@ async fn a_copy_of_the_folder_is_a_backup() {
     stop(restored).await;
 }
 
+#[tokio::test]
+async fn a_damaged_store_is_refused_and_a_repair_keeps_what_can_be_read() {
+    let folder = TempDir::new().unwrap();
+    let (data, manifest) = (folder.path().join("data"), folder.path().join("s.yaml"));
+    let (config, file) = (kubeconfig(&data), manifest.to_str().unwrap());
+    let apply = async |name: &str| {
+        fs::write(&manifest, SECRET.replace("kept", name)).unwrap();
+        beskar7(&["apply", "-f", file, "--kubeconfig", &config]).await.ok()
+    };
+    let running = start(&data, &["--api-only"]).await;
+    apply("broken").await;
+    apply("kept").await;
+    running.signal(Signal::KILL);
+    running.ends().await;
+
+    let log = data.join("store/log-0000000001");
+    let mut bytes = fs::read(&log).unwrap();
+    let name = b"\"name\":\"broken\"";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+    bytes[at + 10] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let on = data.to_str().unwrap();
+    let refused = beskar7(&["standalone", "--data", on, "--listen", "127.0.0.1:0"]).await.error();
+    assert!(refused.contains("log-0000000001 at byte ") && refused.contains("intact record"), "{refused}");
+    assert!(refused.contains(&format!("beskar7 standalone --data {on} --repair-store")), "{refused}");
+
+    let report = beskar7(&["standalone", "--data", on, "--repair-store"]).await.ok();
+    assert!(report.contains("probably ") && report.contains("secrets/default/broken"), "{report}");
+    assert!(report.contains("--freeze"), "{report}");
+    assert_eq!(fs::read(data.join("store-damaged-1/log-0000000001")).unwrap(), bytes);
+    let running = start(&data, &["--api-only"]).await;
+    assert_eq!(apply("kept").await, "secret/kept unchanged\n");
+    assert_eq!(apply("broken").await, "secret/broken created\n");
+    stop(running).await;
+    let whole = beskar7(&["standalone", "--data", on, "--repair-store"]).await.ok();
+    assert_eq!(whole, format!("The store in {on} is not damaged. Nothing was changed.\n"));
+}
+
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -179,7 +217,7 @@ async fn what_cannot_be_is_refused_with_a_sentence() {
 
     let format = folder.path().join("store/format");
     let written = fs::read_to_string(&format).unwrap();
-    fs::write(&format, written.replace('1', "9")).unwrap();
+    fs::write(&format, written.replace('2', "9")).unwrap();
     let newer = beskar7(&["standalone", "--data", data, "--listen", "127.0.0.1:0"]).await.error();
     assert!(newer.contains("was written by a newer version"), "{newer}");
     fs::write(&format, written).unwrap();

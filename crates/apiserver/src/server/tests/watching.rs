@@ -185,3 +185,41 @@ async fn a_reader_who_is_too_slow_begins_anew() {
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
     assert!(events.next().await.is_none());
 }
+
+#[tokio::test]
+async fn a_long_beginning_is_shown_page_by_page_as_it_was() {
+    let world = World::new().await;
+    let name = |n: usize| format!("w{n:04}");
+    for n in 0..1_100 {
+        world.widget(&name(n), json!({})).await;
+    }
+    let mut events = world.watch(&format!("{WIDGETS}?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan")).await;
+    assert_eq!(events.brief().await, ("ADDED".to_owned(), name(0)));
+    world.delete(&format!("{WIDGETS}/{}", name(1_050))).await;
+    world.widget("x-late", json!({})).await;
+    for n in 1..1_100 {
+        assert_eq!(events.brief().await, ("ADDED".to_owned(), name(n)));
+    }
+    assert_eq!(events.next().await.unwrap()["type"], "BOOKMARK");
+    assert_eq!(events.brief().await, ("DELETED".to_owned(), name(1_050)));
+    assert_eq!(events.brief().await, ("ADDED".to_owned(), "x-late".to_owned()));
+}
+
+#[tokio::test]
+async fn a_beginning_that_is_read_too_slowly_is_expired() {
+    let world = World::with_history(Limits { events: 600, least_events: 0, ..Limits::default() }).await;
+    for n in 0..600 {
+        world.widget(&format!("w{n:04}"), json!({})).await;
+    }
+    let mut events = world.watch(&format!("{WIDGETS}?watch=1")).await;
+    events.brief().await;
+    for n in 0..700 {
+        world.widget(&format!("x{n:04}"), json!({})).await;
+    }
+    let mut last = events.next().await.unwrap();
+    while last["type"] == "ADDED" {
+        last = events.next().await.unwrap();
+    }
+    assert_eq!((&last["type"], &last["object"]["code"]), (&json!("ERROR"), &json!(410)), "{last}");
+    assert!(events.next().await.is_none());
+}

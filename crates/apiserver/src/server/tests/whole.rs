@@ -5,11 +5,11 @@ use serde_json::json;
 use super::{Answer, Events, Server, WIDGETS, World, config, names, widget};
 use crate::store::Store;
 
-async fn whole(store: Store) -> World {
+pub(super) async fn whole(store: Store) -> World {
     World { server: Server::start(config(store)).await.unwrap() }
 }
 
-fn definition() -> serde_json::Value {
+pub(super) fn definition() -> serde_json::Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.verbs.example.com"},
         "spec": {"group": "verbs.example.com", "scope": "Namespaced",
@@ -20,7 +20,7 @@ fn definition() -> serde_json::Value {
                         "size": {"type": "integer", "default": 3}}}}}}}]}})
 }
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Reads events until one fulfils a wish.
 async fn until(events: &mut Events, wish: impl Fn(&serde_json::Value) -> bool) {
@@ -28,8 +28,12 @@ async fn until(events: &mut Events, wish: impl Fn(&serde_json::Value) -> bool) {
 }
 
 async fn define(world: &World) {
+    define_as(world, &definition()).await;
+}
+
+pub(super) async fn define_as(world: &World, definition: &serde_json::Value) {
     let mut events = world.watch(&format!("{DEFINITIONS}?watch=1")).await;
-    let made = world.post(DEFINITIONS, definition()).await;
+    let made = world.post(DEFINITIONS, definition.clone()).await;
     assert_eq!(made.code, 201, "{}", made.text);
     until(&mut events, |event| {
         let conditions = event["object"]["status"]["conditions"].as_array().cloned().unwrap_or_default();

@@ -1,9 +1,9 @@
 //! The few things that the store asks of a file system, so that tests can put one in its place that fails.
 
 use std::fmt::Debug;
-use std::fs::{self, OpenOptions, TryLockError};
+use std::fs::{self, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,10 +32,27 @@ pub(in crate::store) trait File: Debug + Send + Sync {
 pub(super) struct RealFolder(PathBuf);
 
 impl RealFolder {
-    /// The folder at a path. It is made if it is not there, for its owner alone.
+    /// The folder at a path. It is made if it is not there, for its owner alone; if it is there, it is closed for others.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        close_for_others(path, 0o700)?;
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                close_for_others(&entry.path(), 0o600)?;
+            }
+        }
         Ok(Self(path.to_owned()))
+    }
+}
+
+/// Takes all rights from everyone but the owner, if someone has any.
+fn close_for_others(path: &Path, mode: u32) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(data) if data.permissions().mode() & 0o077 != 0 => fs::set_permissions(path, Permissions::from_mode(mode)),
+        // A file that another process has just removed.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        known => known.map(drop),
     }
 }
 
@@ -102,13 +119,45 @@ impl File for RealFile {
     }
 }
 
+/// What keeps other processes out as long as it lives.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: fs::File,
+    _folder: fs::File,
+}
+
 /// Takes the folder for this process until the result is dropped; `None` if another one has it.
-pub(super) fn lock(path: &Path) -> io::Result<Option<fs::File>> {
+///
+/// The folder itself is locked, which nobody can remove as long as the store is in it. The file is for older versions, which
+/// lock only that, and for file systems that cannot lock folders.
+pub(super) fn lock(path: &Path) -> io::Result<Option<Lock>> {
+    let folder = fs::File::open(path)?;
+    if let Err(TryLockError::WouldBlock) = folder.try_lock() {
+        return Ok(None);
+    }
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path.join("lock"))?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(Lock { _file: file, _folder: folder })),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// Keeps all files of a folder under other names too, in a new folder beside it. Removing them in the one leaves those in
+/// the other.
+pub(super) fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let aside = (1..=u32::MAX).map(|number| path.with_file_name(format!("{name}-damaged-{number}"))).find(|path| !path.exists());
+    let aside = aside.ok_or(io::ErrorKind::AlreadyExists)?;
+    fs::DirBuilder::new().mode(0o700).create(&aside)?;
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let to = aside.join(entry.file_name());
+        if entry.file_type()?.is_file() && entry.file_name() != "lock" && fs::hard_link(entry.path(), &to).is_err() {
+            fs::copy(entry.path(), &to)?;
+        }
+    }
+    fs::File::open(&aside)?.sync_all()?;
+    Ok(aside)
 }

@@ -74,6 +74,22 @@ pub(super) fn save(folder: &dyn Folder, revision: Revision, end: End, index: &In
 
 /// The copy on disk, if there is one.
 pub(super) fn load(folder: &dyn Folder) -> Result<Option<Checkpoint>, Trouble> {
+    let Some(bytes) = read(folder)? else { return Ok(None) };
+    let whole = bytes.split_last_chunk().filter(|(bytes, check)| u32::from_le_bytes(**check) == crc32fast::hash(bytes));
+    match whole.and_then(|(bytes, _)| decode(bytes)) {
+        Some(checkpoint) => Ok(Some(checkpoint)),
+        None => Err(Trouble::Damaged(format!("the file {NAME} is not what was written"))),
+    }
+}
+
+/// The entries of a copy that is damaged, if they can be told apart. Some of them are wrong.
+pub(super) fn load_unchecked(folder: &dyn Folder) -> io::Result<Option<Index>> {
+    let bytes = read(folder)?.unwrap_or_default();
+    let decoded = bytes.split_last_chunk::<4>().and_then(|(bytes, _)| decode(bytes));
+    Ok(decoded.map(|checkpoint| checkpoint.index))
+}
+
+fn read(folder: &dyn Folder) -> io::Result<Option<Vec<u8>>> {
     let file = match folder.open(NAME) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -81,18 +97,11 @@ pub(super) fn load(folder: &dyn Folder) -> Result<Option<Checkpoint>, Trouble> {
     let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
     let read = file.read_at(0, &mut bytes)?;
     bytes.truncate(read);
-    match decode(&bytes) {
-        Some(checkpoint) => Ok(Some(checkpoint)),
-        None => Err(Trouble::Damaged(format!("the file {NAME} is not what was written"))),
-    }
+    Ok(Some(bytes))
 }
 
 fn decode(bytes: &[u8]) -> Option<Checkpoint> {
-    let (bytes, check) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
     let mut rest = bytes.strip_prefix(MAGIC)?;
-    if u32_at(check, 0)? != crc32fast::hash(bytes) {
-        return None;
-    }
     let mut take = |count: usize| {
         let (taken, left) = rest.split_at_checked(count)?;
         rest = left;

@@ -27,6 +27,8 @@ pub(super) struct Log {
     filled: u64,
     /// The file cannot be trusted with more, since a sync failed or what a failed write left could not be removed.
     abandoned: bool,
+    /// There was no room to prepare space: the disk is nearly full.
+    tight: bool,
 }
 
 /// Records that go to the log together.
@@ -63,9 +65,15 @@ impl Span {
 impl Log {
     pub(super) fn new(folder: Arc<dyn Folder>, segment: Arc<Segment>, segment_bytes: u64, end: End) -> Self {
         let End { offset, chain, .. } = end;
+        let mut log = Self { folder, segment, segment_bytes, offset, chain, filled: offset, abandoned: false, tight: false };
+        log.limit(segment_bytes);
+        log
+    }
+
+    /// How large a file may get before the next is begun.
+    pub(super) fn limit(&mut self, segment_bytes: u64) {
         // Places have 32 bits for the offset.
-        let segment_bytes = segment_bytes.min(2 << 30);
-        Self { folder, segment, segment_bytes, offset, chain, filled: offset, abandoned: false }
+        self.segment_bytes = segment_bytes.min(2 << 30);
     }
 
     pub(super) fn end(&self) -> End {
@@ -76,7 +84,7 @@ impl Log {
         &self.segment
     }
 
-    /// Goes on in a new file if this one is full or abandoned. Batches that were begun before cannot be appended then.
+    /// Goes on in a new file if this one is full or abandoned. A batch that was begun before continues the chain there.
     pub(super) fn turn(&mut self, next: Revision) -> io::Result<bool> {
         if !self.abandoned && self.offset < self.segment_bytes {
             return Ok(false);
@@ -92,7 +100,8 @@ impl Log {
 
     pub(super) fn add(&self, batch: &mut Batch, record: &Record<'_>) -> Span {
         let start = as_u32(batch.bytes.len());
-        record.append(&mut batch.bytes, batch.chain.get_or_insert(self.chain));
+        let begins = batch.chain.is_none();
+        record.append(&mut batch.bytes, batch.chain.get_or_insert(self.chain), begins);
         Span { start, len: as_u32(record.size()) }
     }
 
@@ -121,6 +130,7 @@ impl Log {
             let prepared = file.write_at(self.offset, bytes);
             let filled = self.offset + bytes.len() as u64;
             bytes.truncate(len);
+            self.tight = prepared.is_err();
             if prepared.is_ok() {
                 self.filled = filled;
                 return Ok(());
@@ -141,12 +151,19 @@ impl Log {
         synced
     }
 
-    /// Gives back what was prepared and not used. If that fails, it is only space.
-    pub(super) fn trim(&mut self) {
-        if self.filled > self.offset {
+    /// Whether the disk was nearly full when space was last needed.
+    pub(super) fn is_tight(&self) -> bool {
+        self.tight
+    }
+
+    /// Gives back what was prepared and not used. If that fails, it is only space. True if there was some.
+    pub(super) fn trim(&mut self) -> bool {
+        let prepared = self.filled > self.offset;
+        if prepared {
             let _ = self.segment.file.set_len(self.offset);
             self.filled = self.offset;
         }
+        prepared
     }
 
     /// Removes what a failed append left, so that it does not come back after a crash.

@@ -3,12 +3,17 @@
 //! `length: u32, check: u32, chain: u32, body`, and the body is `kind: u8, revision: u64, length of key: u32, key,
 //! value`; all little-endian. `check` is the body's CRC: who reads a value knows that it is what was written. `chain` is
 //! the CRC of all lengths and checks so far: what was left behind by a write that failed does not continue the log.
-//! A length of 0 is space that was prepared but not used yet.
+//! A length of 0 is space that was prepared but not used yet. The highest bit of `kind` is set in the first record of a
+//! batch: a batch is written when the one before it is durable, so that bit proves that everything before was
+//! acknowledged. Logs of format 1 do not have it.
 
 use crate::store::Revision;
 
 pub(super) const HEAD: usize = 12;
 const BODY_HEAD: usize = 13;
+/// The smallest record.
+pub(super) const LEAST: usize = HEAD + BODY_HEAD;
+const BEGINS_BATCH: u8 = 0x80;
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,26 +55,33 @@ impl Record<'_> {
     }
 
     /// Puts it behind what is in the buffer.
-    pub(super) fn append(&self, buffer: &mut Vec<u8>, chain: &mut Chain) {
+    pub(super) fn append(&self, buffer: &mut Vec<u8>, chain: &mut Chain, begins_batch: bool) {
         let start = buffer.len();
         buffer.reserve(self.size());
         buffer.extend([0; HEAD]);
-        buffer.push(match self.kind {
+        let kind = match self.kind {
             Kind::Put => 1,
             Kind::Delete => 2,
             Kind::Moved => 3,
-        });
+        };
+        buffer.push(if begins_batch { kind | BEGINS_BATCH } else { kind });
         buffer.extend(self.revision.to_le_bytes());
         buffer.extend(as_u32(self.key.len()).to_le_bytes());
         buffer.extend(self.key.as_bytes());
         buffer.extend(self.value);
         let (head, body) = buffer[start..].split_at_mut(HEAD);
-        let (length, check) = (as_u32(body.len()), crc32fast::hash(body));
-        *chain = chain.next(length, check);
-        head[..4].copy_from_slice(&length.to_le_bytes());
-        head[4..8].copy_from_slice(&check.to_le_bytes());
-        head[8..].copy_from_slice(&chain.0.to_le_bytes());
+        head.copy_from_slice(&head_of(as_u32(body.len()), crc32fast::hash(body), chain));
     }
+}
+
+/// What stands before a body, and where the chain is then.
+fn head_of(length: u32, check: u32, chain: &mut Chain) -> [u8; HEAD] {
+    *chain = chain.next(length, check);
+    let mut head = [0; HEAD];
+    head[..4].copy_from_slice(&length.to_le_bytes());
+    head[4..8].copy_from_slice(&check.to_le_bytes());
+    head[8..].copy_from_slice(&chain.0.to_le_bytes());
+    head
 }
 
 /// How long the record is that begins like this, head included; `None` if nothing begins here.
@@ -86,7 +98,11 @@ pub(super) fn read(bytes: &[u8]) -> Option<Record<'_>> {
     if u32_at(bytes, 0)? != as_u32(body.len()) || u32_at(bytes, 4)? != crc32fast::hash(body) {
         return None;
     }
-    let kind = match body.first()? {
+    parse(body)
+}
+
+fn parse(body: &[u8]) -> Option<Record<'_>> {
+    let kind = match body.first()? & !BEGINS_BATCH {
         1 => Kind::Put,
         2 => Kind::Delete,
         3 => Kind::Moved,
@@ -107,6 +123,61 @@ pub(super) fn read_next<'a>(bytes: &'a [u8], chain: &mut Chain) -> Option<Record
     *chain = next;
     Some(record)
 }
+
+/// Whether a whole record is the first of its batch.
+pub(super) fn begins_batch(bytes: &[u8]) -> bool {
+    bytes.get(HEAD).is_some_and(|kind| kind & BEGINS_BATCH != 0)
+}
+
+/// The first whole record in these bytes, if one begins right at their start; other bytes may follow it.
+pub(super) fn read_first(bytes: &[u8]) -> Option<(Record<'_>, usize)> {
+    let size = length(bytes)?;
+    let bytes = bytes.get(..size)?;
+    // Nearly everything that is no record is told from one here, before its bytes are counted.
+    parse(&bytes[HEAD..])?;
+    Some((read(bytes)?, size))
+}
+
+/// Which key a damaged record probably had.
+pub(super) fn probable_key(bytes: &[u8]) -> Option<&str> {
+    let key = bytes.get(LEAST..)?.get(..u32_at(bytes, HEAD + 9)? as usize)?;
+    let key = std::str::from_utf8(key).ok()?;
+    (key.starts_with('/') && !key.contains(char::is_control)).then_some(key)
+}
+
+/// The right head of a record that continues the log and of which only one field of the head is damaged. `length`,
+/// `check` and `chain` hang together: two of them prove the third and the body.
+pub(super) fn mended_head(bytes: &[u8], chain: Chain) -> Option<[u8; HEAD]> {
+    let (check, link) = (u32_at(bytes, 4)?, u32_at(bytes, 8)?);
+    let mended = |length: usize, check: u32| {
+        let mut chain = chain;
+        let head = head_of(as_u32(length), check, &mut chain);
+        parse(bytes.get(HEAD..HEAD + length)?)?;
+        Some((head, chain))
+    };
+    if let Some(body) = length(bytes).and_then(|size| bytes.get(HEAD..size)) {
+        let found = crc32fast::hash(body);
+        if let Some((head, next)) = mended(body.len(), found)
+            && (found == check || next.0 == link)
+        {
+            return Some(head);
+        }
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    for (at, byte) in bytes.get(HEAD..)?.iter().take(LARGEST).enumerate() {
+        hasher.update(&[*byte]);
+        if hasher.clone().finalize() == check
+            && let Some((head, next)) = mended(at + 1, check)
+            && next.0 == link
+        {
+            return Some(head);
+        }
+    }
+    None
+}
+
+/// Objects are far smaller.
+const LARGEST: usize = 8 << 20;
 
 /// Where in a record the value begins.
 pub(super) fn value_at(key: &str) -> usize {
@@ -132,7 +203,7 @@ mod tests {
     fn written(records: &[Record<'_>]) -> Vec<u8> {
         let (mut bytes, mut chain) = (Vec::new(), Chain(7));
         for record in records {
-            record.append(&mut bytes, &mut chain);
+            record.append(&mut bytes, &mut chain, true);
         }
         bytes
     }
@@ -165,12 +236,25 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_head_is_proven_by_the_rest_and_a_changed_body_is_not() {
+        let bytes = written(&[ONE, TWO]);
+        for bit in 0..ONE.size() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let mended = mended_head(&changed, Chain(7));
+            assert_eq!(mended.is_some(), bit / 8 < HEAD, "bit {bit}");
+            assert!(mended.is_none_or(|head| head == bytes[..HEAD]), "bit {bit}");
+        }
+        assert_eq!(mended_head(&[0; 512], Chain(7)), None);
+    }
+
+    #[test]
     fn a_record_of_another_past_does_not_continue_the_log() {
         let bytes = written(&[ONE, TWO]);
         let mut chain = Chain(7);
         let other = Record { value: b"[]", ..ONE };
         let mut instead = Vec::new();
-        other.append(&mut instead, &mut chain);
+        other.append(&mut instead, &mut chain, true);
         assert_eq!(read_next(&bytes[ONE.size()..], &mut chain), None);
     }
 

@@ -43,9 +43,12 @@ impl Segment {
         head.extend(first.to_le_bytes());
         head.extend(chain.0.to_le_bytes());
         head.extend(crc32fast::hash(&head).to_le_bytes());
-        file.write_at(0, &head)?;
-        file.sync()?;
-        folder.sync()?;
+        let made = file.write_at(0, &head).and_then(|()| file.sync()).and_then(|()| folder.sync());
+        if let Err(error) = made {
+            // It may take the last space there is; the error that matters is the first.
+            let _ = folder.remove(&Self::name(id));
+            return Err(error);
+        }
         Ok(Self { id, first, chain, file })
     }
 
@@ -60,6 +63,24 @@ impl Segment {
         let (Some(first), Some(chain)) = (u64_at(&head, 12), u32_at(&head, 20)) else { return Ok(None) };
         Ok(whole.then_some(Self { id, first, chain: Chain(chain), file }))
     }
+
+    /// Whether a crash came before its head was durable. Heads are durable before anything else is written.
+    pub(super) fn is_unmade(folder: &dyn Folder, id: u32) -> io::Result<bool> {
+        let file = folder.open(&Self::name(id))?;
+        Ok(file.len()? < HEAD as u64 || read_from(&*file, 0)?.iter().all(|byte| *byte == 0))
+    }
+
+    /// All its bytes from an offset on.
+    pub(super) fn read_from(&self, offset: u64) -> io::Result<Vec<u8>> {
+        read_from(&*self.file, offset)
+    }
+}
+
+fn read_from(file: &dyn File, offset: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX)];
+    let read = file.read_at(offset, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(bytes)
 }
 
 impl Place {
@@ -68,14 +89,31 @@ impl Place {
         self.len as usize
     }
 
-    /// The value of the key whose record is here.
-    pub(in crate::store) fn read(self, segments: &Segments, key: &str) -> io::Result<Bytes> {
+    /// The key and the revision of the record that is here, if it is whole.
+    pub(super) fn find(self, segments: &Segments) -> Option<(Arc<str>, Revision)> {
+        let segment = segments.get(&self.segment)?;
+        // A damaged entry may claim any length.
+        if u64::from(self.offset) + u64::from(self.len) > segment.file.len().ok()? {
+            return None;
+        }
+        let bytes = self.bytes(segments).ok()?;
+        record::read(&bytes).map(|record| (Arc::from(record.key), record.revision))
+    }
+
+    fn bytes(self, segments: &Segments) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.len as usize];
         let read = match segments.get(&self.segment) {
             Some(segment) => segment.file.read_at(self.offset.into(), &mut bytes)?,
             None => 0,
         };
-        let found = bytes.get(..read).and_then(record::read);
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    /// The value of the key whose record is here.
+    pub(in crate::store) fn read(self, segments: &Segments, key: &str) -> io::Result<Bytes> {
+        let bytes = self.bytes(segments)?;
+        let found = record::read(&bytes);
         if found.is_some_and(|record| record.key == key && record.revision == self.revision) {
             Ok(Bytes::from(bytes).slice(record::value_at(key)..))
         } else {

@@ -15,7 +15,7 @@ use super::index::{self, End, Index, Place};
 use super::log::{Batch, Log, Span};
 use super::record::{Chain, Kind, Record};
 use super::segment::{self, Segment, Segments};
-use super::{Options, recover, refusal};
+use super::{Options, is_full, recover, refusal};
 use crate::store::visible::{State, Visible};
 use crate::store::{Change, Entry, Event, Expect, Revision, Scan, StoreError};
 
@@ -28,7 +28,7 @@ pub(super) struct Job {
 }
 
 /// What is synced together is bounded, so that the first of many writers does not wait for all of them.
-const MOST_JOBS: usize = 256;
+pub(super) const MOST_JOBS: usize = 256;
 const MOST_BYTES: usize = 4 << 20;
 /// Those who were answered together mostly come again together; it is worth waiting this long for the next of them,
 /// since a sync takes longer.
@@ -48,12 +48,14 @@ pub(super) struct Writer {
     last_jobs: usize,
     /// Where the log ended when the index was copied to disk.
     copied: End,
-    /// How much log there is since, and how much there may be before the next copy.
+    /// How much log there is since, and how much there must be before the next copy, if one failed.
     since_copied: u64,
     copy_after: u64,
     moving: Option<Moving>,
     /// Writing failed; nothing is moved until a write succeeds.
     resting: bool,
+    /// The disk was full; whatever can be cleared away is, however little it is.
+    pressed: bool,
 }
 
 /// How much of each file is live.
@@ -95,7 +97,6 @@ impl Writer {
         let since_copied = segments.range(copied.segment..).map(|(id, _)| usage.total.get(id)).sum::<Option<u64>>();
         let since_copied = since_copied.unwrap_or(0).saturating_sub(copied.offset);
         let log = Log::new(folder.clone(), last.clone(), options.segment_bytes, end);
-        let copy_after = options.checkpoint_bytes;
         Ok(Self {
             folder,
             visible,
@@ -105,9 +106,10 @@ impl Writer {
             last_jobs: 0,
             copied,
             since_copied,
-            copy_after,
+            copy_after: 0,
             moving: None,
             resting: false,
+            pressed: false,
         })
     }
 
@@ -126,7 +128,8 @@ impl Writer {
                 }
             };
             self.commit(first, jobs);
-            if self.since_copied >= self.copy_after {
+            let due = self.since_copied >= self.options.checkpoint_for(self.usage.sums().0).max(self.copy_after);
+            if due || self.pressed && self.would_be_outdated() {
                 self.copy_index();
             }
             self.remove_outdated();
@@ -140,16 +143,8 @@ impl Writer {
 
     /// Does a batch: all of it becomes durable, visible and answered, or none of it.
     fn commit(&mut self, first: Option<Job>, jobs: &Receiver<Job>) {
-        let turned = self.log.turn(self.visible.newest() + 1);
-        if let Ok(true) = turned {
-            let segment = self.log.segment().clone();
-            self.usage.total.insert(segment.id, segment::HEAD as u64);
-            self.visible.publish(Vec::new(), |state| {
-                if let State::Disk { segments, .. } = state {
-                    Arc::make_mut(segments).insert(segment.id, segment);
-                }
-            });
-        }
+        self.log.limit(self.options.segment_for(self.usage.sums().0));
+        let turned = self.turn();
         let mut attempt = Attempt::new(&self.visible, &self.log);
         let mut next = first;
         while let Some(job) = next {
@@ -165,10 +160,18 @@ impl Writer {
         }
         self.last_jobs = attempt.jobs();
         let Attempt { mut batch, mut puts, events, replies, .. } = attempt;
-        let written = turned.and_then(|_| {
+        let mut written = turned.and_then(|()| {
             self.moving_along(&mut batch, &mut puts);
             if batch.is_empty() { Ok(0) } else { self.log.append(&mut batch) }
         });
+        let mut hopeless = true;
+        if written.as_ref().is_err_and(is_full) {
+            self.pressed = true;
+            hopeless = !self.make_room();
+            if !hopeless && !batch.is_empty() {
+                written = self.turn().and_then(|()| self.log.append(&mut batch));
+            }
+        }
         match written {
             Ok(offset) => {
                 self.resting &= replies.is_empty();
@@ -177,11 +180,16 @@ impl Writer {
                 for (reply, outcome) in replies {
                     answer(reply, outcome.done());
                 }
+                // What is needed to clear something away must fit as well.
+                if self.log.is_tight() {
+                    self.pressed = true;
+                    self.make_room();
+                }
             }
             Err(error) => {
                 tracing::error!(%error, "writing the store failed");
                 self.moving = None;
-                self.resting = true;
+                self.resting = hopeless;
                 for (reply, outcome) in replies {
                     answer(reply, outcome.undone(&error));
                 }
@@ -248,11 +256,55 @@ impl Writer {
         }
     }
 
-    fn has_something_to_move(&self) -> bool {
+    fn has_something_to_move(&mut self) -> bool {
         let (live, garbage) = self.usage.sums();
         let wasteful = garbage > self.options.garbage_bytes && garbage > live;
-        !self.resting
-            && (self.moving.is_some() || wasteful && self.usage.most_outdated(self.log.end().segment).is_some())
+        if !wasteful && !self.pressed {
+            return self.moving.is_some() && !self.resting;
+        }
+        let candidate = self.usage.most_outdated(self.log.end().segment).is_some();
+        self.pressed &= candidate || self.moving.is_some() || self.would_be_outdated();
+        !self.resting && (self.moving.is_some() || candidate)
+    }
+
+    /// Whether files could be removed if only the index were copied.
+    fn would_be_outdated(&self) -> bool {
+        !self.usage.outdated(self.log.end().segment).is_empty()
+    }
+
+    /// Goes on in a new file if this one is full or abandoned.
+    fn turn(&mut self) -> io::Result<()> {
+        if self.log.turn(self.visible.newest() + 1)? {
+            let segment = self.log.segment().clone();
+            self.usage.total.insert(segment.id, segment::HEAD as u64);
+            self.visible.publish(Vec::new(), |state| {
+                if let State::Disk { segments, .. } = state {
+                    Arc::make_mut(segments).insert(segment.id, segment);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives back what a full disk can give: space that was prepared, and files in which nothing is live. True if that
+    /// changed anything.
+    fn make_room(&mut self) -> bool {
+        let mut room = self.log.trim();
+        if self.would_be_outdated() {
+            self.copy_index();
+            room |= !self.usage.outdated(self.copied.segment).is_empty();
+            self.remove_outdated();
+        }
+        let in_use = self.log.end();
+        if self.usage.is_mostly_outdated(in_use.segment) {
+            // Once it is not in use any more, it can be cleared away.
+            self.log.limit(in_use.offset);
+            match self.turn() {
+                Ok(()) => room = true,
+                Err(error) => tracing::warn!(%error, "the disk is full: the log cannot go on in a new file"),
+            }
+        }
+        room
     }
 
     fn begin_to_move(&mut self) -> Option<Moving> {
@@ -274,7 +326,7 @@ impl Writer {
             Ok(()) => {
                 self.copied = end;
                 self.since_copied = 0;
-                self.copy_after = self.options.checkpoint_bytes;
+                self.copy_after = 0;
             }
             Err(error) => {
                 tracing::warn!(%error, "the index could not be copied to disk; the next start reads more of the log");
@@ -415,6 +467,11 @@ impl Usage {
         Some(id)
     }
 
+    fn is_mostly_outdated(&self, id: u32) -> bool {
+        let total = self.total.get(&id).copied().unwrap_or(0);
+        total > 2 * self.live(id) + segment::HEAD as u64
+    }
+
     fn outdated(&self, before: u32) -> Vec<u32> {
         self.total.range(..before).map(|(id, _)| *id).filter(|id| self.live(*id) == 0).collect()
     }
@@ -425,10 +482,17 @@ impl Usage {
     }
 }
 
-/// Writes a state into an empty folder, as a store of its own. It is one when its format is written, at the end.
-pub(super) fn copy(state: &State, revision: Revision, folder: &Arc<dyn Folder>, segment_bytes: u64) -> io::Result<()> {
-    let first = Arc::new(Segment::create(&**folder, 1, revision + 1, Chain(0))?);
-    let end = End { segment: 1, offset: segment::HEAD as u64, chain: Chain(0) };
+/// Writes a state into a folder, as a store of its own whose files begin with this number. In an empty folder it is one
+/// when its format is written, at the end.
+pub(super) fn copy(
+    state: &State,
+    revision: Revision,
+    folder: &Arc<dyn Folder>,
+    segment_bytes: u64,
+    first: u32,
+) -> io::Result<()> {
+    let end = End { segment: first, offset: segment::HEAD as u64, chain: Chain(0) };
+    let first = Arc::new(Segment::create(&**folder, first, revision + 1, Chain(0))?);
     let mut log = Log::new(folder.clone(), first, segment_bytes, end);
     let mut index = Index::new();
     let mut batch = Batch::default();

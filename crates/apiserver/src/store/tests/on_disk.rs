@@ -55,13 +55,13 @@ async fn one_folder_serves_one_process_at_a_time() {
 #[test]
 fn data_of_a_newer_version_is_refused_and_not_touched() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("format"), "beskar7 store 2\nand more\n").unwrap();
+    std::fs::write(folder.path().join("format"), "beskar7 store 3\nand more\n").unwrap();
     let refused = Store::open(folder.path(), Options::default()).unwrap_err();
     assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
-    std::fs::write(folder.path().join("format"), "beskar7 store 2\n").unwrap();
+    std::fs::write(folder.path().join("format"), "beskar7 store 3\n").unwrap();
     let refused = Store::open(folder.path(), Options::default()).unwrap_err();
     let sentence = format!(
-        "the data folder {} was written by a newer version (format 2, this one knows up to 1): use that version, or another folder",
+        "the data folder {} was written by a newer version (format 3, this one knows up to 2): use that version, or another folder",
         folder.path().display()
     );
     assert_eq!(refused.to_string(), sentence);
@@ -271,7 +271,11 @@ async fn damage_is_told_and_not_hidden() {
     let disk = filled().await;
     disk.remove_file("index");
     disk.rot("log-0000000001", |len| len / 2);
-    assert_eq!(refused(&disk), "writes are missing before the first in log-0000000002");
+    assert_eq!(
+        refused(&disk),
+        "log-0000000001 at byte 7245 is not what was written; 8 intact records follow in this file, up to revision 17, \
+         and more files from log-0000000002 on"
+    );
 
     let disk = filled().await;
     disk.replace("log-0000000001", b"what?");
@@ -286,4 +290,107 @@ async fn damage_is_told_and_not_hidden() {
         "the store failed: the record of /a/000 in log-0000000001 at 28 is not what was written"
     );
     assert!(store.get("/a/001").unwrap().is_some());
+    assert_eq!(
+        store.unreadable(),
+        ["the record of /a/000 in log-0000000001 at 28 is not what was written"],
+        "and it is told before anybody asks"
+    );
+    let (listed, omitted) = (list(&store, under("/a/")), keys(&store, under("/b/")));
+    assert!(listed.unwrap_err().to_string().contains("/a/000"), "a list without it would look as if it were gone");
+    assert!(omitted.is_empty());
+}
+
+#[tokio::test]
+async fn a_deleted_lock_file_lets_nobody_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), Options::default()).unwrap();
+    std::fs::remove_file(folder.path().join("lock")).unwrap();
+    let refused = Store::open(folder.path(), Options::default()).unwrap_err();
+    assert!(matches!(refused, OpenError::InUse(_)), "{refused}");
+    let refused = Store::repair(folder.path()).unwrap_err();
+    assert!(matches!(refused, OpenError::InUse(_)), "{refused}");
+    drop(store);
+    reopen(folder.path(), Options::default()).unwrap();
+}
+
+#[tokio::test]
+async fn the_folder_is_closed_for_others_at_every_start() {
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    create(&Store::open(&path, Options::default()).unwrap(), "/a", "secret").await;
+    let open_for_all = |path: &Path, mode: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let files = || std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    open_for_all(&path, 0o755);
+    for file in files() {
+        open_for_all(&file, 0o644);
+    }
+    let store = reopen(&path, Options::default()).unwrap();
+    assert_eq!(mode(&path), 0o700);
+    for file in files() {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+    drop(store);
+}
+
+#[tokio::test]
+async fn a_store_of_the_first_format_is_opened_and_becomes_one_of_the_second() {
+    let disk = Disk::default();
+    let store = disk.open(SMALL).unwrap();
+    create(&store, "/a", "one").await;
+    drop(store);
+    disk.replace("format", b"beskar7 store 1\n");
+    let store = disk.open(SMALL).unwrap();
+    assert_eq!(store.get("/a").unwrap().unwrap().value, "one");
+    assert_eq!(disk.content("format"), b"beskar7 store 2\n");
+}
+
+#[tokio::test]
+async fn one_object_overwritten_for_ever_fits_on_a_small_disk() {
+    let disk = Disk::default();
+    disk.limit(Some(48 << 20));
+    let store = disk.open(Options::default()).unwrap();
+    let mut most = 0;
+    for n in 0..900 {
+        put(&store, "/a", &format!("{n:060000}")).await.unwrap();
+        most = most.max(disk.used());
+    }
+    assert!(most < 6 << 20, "{most} bytes for one object of 60 KB");
+}
+
+#[tokio::test]
+async fn a_full_disk_gives_back_what_is_outdated_before_a_write_is_refused() {
+    let never = 1 << 40;
+    let options = Options { segment_bytes: 64 << 10, checkpoint_bytes: never, garbage_bytes: never, ..SMALL };
+    let disk = Disk::default();
+    let store = disk.open(options).unwrap();
+    create(&store, "/kept", &"k".repeat(5_000)).await;
+    disk.limit(Some(300 << 10));
+    for n in 0..500 {
+        put(&store, "/busy", &format!("{n:05000}")).await.unwrap_or_else(|error| panic!("write {n}: {error}"));
+    }
+    drop(store);
+    let store = disk.open(options).unwrap();
+    assert_eq!(store.get("/kept").unwrap().unwrap().value.len(), 5_000);
+    assert_eq!(store.get("/busy").unwrap().unwrap().value, format!("{:05000}", 499));
+}
+
+#[tokio::test]
+async fn a_disk_that_was_filled_by_one_object_is_not_full_for_long() {
+    let never = 1 << 40;
+    let disk = Disk::default();
+    let store = disk.open(Options { segment_bytes: 1 << 20, checkpoint_bytes: never, garbage_bytes: never, ..SMALL });
+    let store = store.unwrap();
+    for n in 0..40 {
+        put(&store, "/busy", &format!("{n:060000}")).await.unwrap();
+    }
+    disk.limit(Some(disk.used() + 20_000));
+    drop(store);
+    let store = disk.open(Options::default()).unwrap();
+    for n in 0..40 {
+        put(&store, "/busy", &format!("{n:060000}")).await.unwrap_or_else(|error| panic!("write {n}: {error}"));
+    }
+    assert!(disk.used() < 4 << 20, "{} bytes", disk.used());
 }

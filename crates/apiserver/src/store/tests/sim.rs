@@ -82,6 +82,32 @@ impl Disk {
         content.durable = content.now.clone();
     }
 
+    /// Changes some bits of a byte of a file.
+    pub(super) fn change(&self, name: &str, at: usize, bits: u8) {
+        let inner = self.inner();
+        let mut content = inner.names[name].lock().unwrap();
+        content.now[at] ^= bits;
+        content.durable = content.now.clone();
+    }
+
+    pub(super) fn content(&self, name: &str) -> Vec<u8> {
+        self.inner().names[name].lock().unwrap().now.clone()
+    }
+
+    /// Another disk with the same files.
+    pub(super) fn copy(&self) -> Self {
+        let copy = Self::default();
+        for name in self.files() {
+            copy.replace(&name, &self.content(&name));
+        }
+        copy
+    }
+
+    pub(super) fn repair(&self) -> Result<Repair, Trouble> {
+        let folder: Arc<dyn Folder> = Arc::new(self.clone());
+        disk::repair_folder(&folder, SMALL.segment_bytes)
+    }
+
     pub(super) fn remove_file(&self, name: &str) {
         self.inner().names.remove(name).unwrap();
     }

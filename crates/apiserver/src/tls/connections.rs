@@ -1,0 +1,132 @@
+//! Which connections are open, so that there are not too many: whoever comes when all places are taken gets the place of
+//! the one that has been idle for longest.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+
+#[derive(Debug)]
+pub(super) struct Connections {
+    most: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    connections: HashMap<u64, Known>,
+    /// Counts what happens; what happened earlier has the smaller number.
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// How many requests it has that are not answered to the end.
+    requests: usize,
+    idle_since: u64,
+    leave: CancellationToken,
+}
+
+/// A connection that has a place. Dropping it gives the place back.
+#[derive(Debug)]
+pub(super) struct Connection {
+    id: u64,
+    all: Arc<Connections>,
+    leave: CancellationToken,
+}
+
+/// A request is being answered. Until this is dropped the connection is not idle.
+#[derive(Debug)]
+pub(super) struct AtWork {
+    id: u64,
+    all: Arc<Connections>,
+}
+
+impl Connections {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, open: Mutex::default() }
+    }
+
+    /// A place for a new connection; `None` if all are taken and none is idle.
+    pub(super) fn admit(self: &Arc<Self>) -> Option<Connection> {
+        let mut open = self.open();
+        if open.connections.len() >= self.most {
+            let idle = open.connections.iter().filter(|(_, known)| known.requests == 0);
+            let (&longest, _) = idle.min_by_key(|(_, known)| known.idle_since)?;
+            if let Some(known) = open.connections.remove(&longest) {
+                known.leave.cancel();
+            }
+        }
+        let id = open.tick();
+        let leave = CancellationToken::new();
+        open.connections.insert(id, Known { requests: 0, idle_since: id, leave: leave.clone() });
+        Some(Connection { id, all: Arc::clone(self), leave })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+}
+
+impl Connection {
+    /// Waits until somebody else gets its place.
+    pub(super) fn must_leave(&self) -> WaitForCancellationFuture<'_> {
+        self.leave.cancelled()
+    }
+
+    /// A request has come.
+    pub(super) fn at_work(&self) -> AtWork {
+        if let Some(known) = self.all.open().connections.get_mut(&self.id) {
+            known.requests += 1;
+        }
+        AtWork { id: self.id, all: Arc::clone(&self.all) }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.all.open().connections.remove(&self.id);
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let mut open = self.all.open();
+        let now = open.tick();
+        if let Some(known) = open.connections.get_mut(&self.id) {
+            known.requests = known.requests.saturating_sub(1);
+            known.idle_since = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_been_idle_for_longest_makes_room_and_who_is_at_work_does_not() {
+        let all = Arc::new(Connections::new(3));
+        let [first, second, third] = [(); 3].map(|()| all.admit().unwrap());
+        let watching = first.at_work();
+        drop(second.at_work());
+        let fourth = all.admit().unwrap();
+        assert!(third.leave.is_cancelled(), "it has never done anything");
+        assert!(!first.leave.is_cancelled() && !second.leave.is_cancelled());
+        let answering = [second.at_work(), fourth.at_work()];
+        assert!(all.admit().is_none(), "nobody is idle");
+        drop(answering);
+        drop(third);
+        let fifth = all.admit().unwrap();
+        assert!(second.leave.is_cancelled() && !fourth.leave.is_cancelled(), "the longest idle goes first");
+        drop((watching, fifth));
+        assert_eq!(all.open().connections.len(), 2);
+    }
+}
