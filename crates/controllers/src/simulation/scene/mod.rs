@@ -1,6 +1,7 @@
 //! Scenes: the whole process under paused time, as in [`super::whole`], but what happens is written down test by test.
 
 mod kinds;
+mod slots;
 
 use std::sync::Arc;
 use std::time::Duration;
