@@ -6,7 +6,7 @@
 //!
 //! All of it is memory of one term. A new leader starts with a full bucket, which is a tenth of a minute's worth.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -87,6 +87,17 @@ impl Brake {
         self.core().resume(host);
     }
 
+    /// The host's deployment rests: it is paused, or in a fault that is tried again later. Others may use its place, and it asks
+    /// again when it goes on. Where it stands in the queue stays.
+    pub fn rest(&self, host: &str) {
+        self.core().rest(host);
+    }
+
+    /// Says whether a host that has a place is trying again after a fault.
+    pub fn mark(&self, host: &str, faulted: bool) {
+        self.core().mark(host, faulted);
+    }
+
     /// The host's deployment is over, or no longer wanted: gives its place up. It keeps waiting for a disruption.
     pub fn done(&self, host: &str) {
         self.core().done(host);
@@ -119,6 +130,8 @@ const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const DEPLOYMENT_PAUSE: Duration = Duration::from_secs(5);
 /// More than this many hosts do not get a place in the line, only a "later": memory stays bounded.
 const LONGEST_LINE: usize = 20_000;
+/// How many of those are named who have a place.
+const NAMED: usize = 3;
 
 /// All of the brake but the clock.
 #[derive(Debug)]
@@ -127,14 +140,15 @@ struct Core {
     rate: Rate,
     disruptions: Line,
     deployments: Line,
-    deploying: BTreeSet<String>,
+    /// Who has a place, and whether it is in fault.
+    deploying: BTreeMap<String, bool>,
 }
 
 impl Core {
     fn new(config: BrakeConfig) -> Self {
         let rate = Rate::new(config.disruptions_per_minute);
         let (disruptions, deployments) = (Line::default(), Line::default());
-        Self { config, rate, disruptions, deployments, deploying: BTreeSet::new() }
+        Self { config, rate, disruptions, deployments, deploying: BTreeMap::new() }
     }
 
     fn ask(&mut self, now: Instant, host: &str, ask: Ask) -> Answer {
@@ -164,25 +178,57 @@ impl Core {
     }
 
     fn deploy(&mut self, now: Instant, host: &str) -> Answer {
-        if self.deploying.contains(host) {
+        if self.deploying.contains_key(host) {
             return Answer::Go;
         }
         let limit = self.config.concurrent_deployments;
         let ahead = self.deployments.ahead_of(now, host);
         if ahead < limit.saturating_sub(self.deploying.len()) {
             self.deployments.leave(host);
-            self.deploying.insert(host.to_owned());
+            self.deploying.insert(host.to_owned(), false);
             return Answer::Go;
         }
         let rounds = u32::try_from(ahead / limit.max(1)).unwrap_or(u32::MAX);
         let pause = DEPLOYMENT_PAUSE.saturating_mul(rounds.saturating_add(1)).min(LONGEST_PAUSE);
         self.deployments.wait(now, host, pause);
-        held(ahead, pause, &at_a_time(limit))
+        match ahead {
+            0 if limit > 0 => held(ahead, pause, &self.slots_used()),
+            _ => held(ahead, pause, &at_a_time(limit)),
+        }
+    }
+
+    /// Who has the places. Faulted hosts are named first: somebody may have to do something about them.
+    fn slots_used(&self) -> String {
+        let (used, limit) = (self.deploying.len(), self.config.concurrent_deployments);
+        let faulted = self.deploying.values().filter(|faulted| **faulted).count();
+        let by_faulted = match faulted {
+            0 => String::new(),
+            1 => ", 1 by a faulted host".to_owned(),
+            _ => format!(", {faulted} by faulted hosts"),
+        };
+        let mut holders: Vec<_> = self.deploying.iter().map(|(host, faulted)| (!faulted, host.as_str())).collect();
+        holders.sort_unstable();
+        let named: Vec<_> = holders.iter().take(NAMED).map(|(_, host)| *host).collect();
+        let more = match used - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{used} of {limit} deployment slots used{by_faulted}: {}{more} (--max-deployments)", named.join(", "))
     }
 
     fn resume(&mut self, host: &str) {
         self.deployments.leave(host);
-        self.deploying.insert(host.to_owned());
+        self.deploying.entry(host.to_owned()).or_default();
+    }
+
+    fn rest(&mut self, host: &str) {
+        self.deploying.remove(host);
+    }
+
+    fn mark(&mut self, host: &str, faulted: bool) {
+        if let Some(known) = self.deploying.get_mut(host) {
+            *known = faulted;
+        }
     }
 
     fn done(&mut self, host: &str) {
@@ -324,7 +370,7 @@ impl Line {
 
 fn held(ahead: usize, again_in: Duration, allowed: &str) -> Answer {
     let ahead = match ahead {
-        0 => "this host is next".to_owned(),
+        0 => "next in queue".to_owned(),
         1 => "1 host is ahead".to_owned(),
         2..=10 => format!("{ahead} hosts are ahead"),
         // The sentence is stored in every waiting host; a number that changes at each look would be a write at each.

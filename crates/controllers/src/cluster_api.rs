@@ -11,13 +11,14 @@ use engine::cluster;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::core::DynamicObject;
-use kube::discovery::{self, ApiResource};
+use kube::discovery::ApiResource;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::Value;
 use tracing::{info, warn};
 
+use crate::kinds;
 use crate::watches::{pauses, uninterrupted};
 
 /// Cluster API's own group.
@@ -285,12 +286,11 @@ impl ClusterApi {
         );
     }
 
-    /// The kind in the version that the API server recommends. Waits until Cluster API is installed.
+    /// The kind in the version that the API server prefers, or in another one. Waits until Cluster API is installed.
     async fn find(&self, client: &Client, kind: &str) -> ApiResource {
         let mut told = false;
         loop {
-            let found = discovery::group(client, GROUP).await.map(|group| group.recommended_kind(kind));
-            match found {
+            match kinds::find(client, GROUP, kind, None).await {
                 Ok(Some((resource, _))) => {
                     info!(kind, version = resource.version, "watching Cluster API");
                     return resource;

@@ -4,9 +4,10 @@ use api::beskar7::names::CLAIM_ID;
 use api::capi::{CLUSTER_NAME_LABEL, PAUSED_ANNOTATION};
 use engine::host::{Claim, Consumer, Whereabouts};
 use kube::core::{DynamicObject, PartialObjectMeta};
-use kube::discovery::{self, Scope};
+use kube::discovery::Scope;
 use kube::{Api, Client, ResourceExt};
 
+use crate::kinds::{self, Kind};
 use crate::vault::digest;
 
 /// Cluster API's group, and what the groups of its providers end with.
@@ -36,12 +37,7 @@ pub async fn whereabouts(client: &Client, claim: &Claim, host_namespace: &str) -
 /// Looks up who claims, before anything is done for it: whoever wrote the claim's id there bears it too.
 pub async fn claimer(client: &Client, claim: &Claim, host_namespace: &str) -> Whereabouts {
     let consumer = &claim.consumer;
-    let object = match kind_of(client, consumer).await {
-        Ok(Some(kind)) => get(client, consumer, kind, host_namespace).await,
-        Ok(None) => Err(format!("{} {} is no kind of this cluster", consumer.api_version, consumer.kind)),
-        Err(why) => Err(why),
-    };
-    match object {
+    match find(client, consumer, host_namespace).await {
         Ok(Some(object)) if object.annotations().get(CLAIM_ID) != Some(&claim.id) => Whereabouts::Gone,
         Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Whereabouts::Leaving,
         Ok(Some(_)) => Whereabouts::Alive,
@@ -70,11 +66,13 @@ pub async fn pause(client: &Client, claim: &Claim, host_namespace: &str, cluster
     }
     let namespace = machine.namespace().unwrap_or_default();
     let name = machine.labels().get(CLUSTER_NAME_LABEL)?;
-    let cluster = match find_kind(client, CLUSTER_API, "Cluster").await {
+    let what = format!("Cluster {namespace}/{name}");
+    let cluster = match kinds::find(client, CLUSTER_API, "Cluster", None).await {
         Ok(Some((kind, _))) => {
-            Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &kind).get_opt(name).await
+            let clusters: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &kind);
+            if_there(name, clusters.get(name).await)
         }
-        Ok(None) => return unclear(&format!("Cluster {namespace}/{name}"), "Cluster API is not installed".to_owned()),
+        Ok(None) => return unclear(&what, "Cluster API is not installed".to_owned()),
         Err(error) => Err(error),
     };
     match cluster {
@@ -83,9 +81,9 @@ pub async fn pause(client: &Client, claim: &Claim, host_namespace: &str, cluster
         Ok(Some(cluster)) => {
             let paused = cluster.data.pointer("/spec/paused").and_then(serde_json::Value::as_bool) == Some(true)
                 || cluster.annotations().contains_key(PAUSED_ANNOTATION);
-            paused.then(|| format!("Cluster {namespace}/{name} is paused."))
+            paused.then(|| format!("{what} is paused."))
         }
-        Err(error) => unclear(&format!("Cluster {namespace}/{name}"), error.to_string()),
+        Err(error) => unclear(&what, error.to_string()),
     }
 }
 
@@ -93,17 +91,18 @@ fn group_of(consumer: &Consumer) -> &str {
     consumer.api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// The consumer's metadata; `None` if it does not exist, for certain.
-async fn find(client: &Client, consumer: &Consumer, host_namespace: &str) -> Result<Option<Found>, String> {
-    match kind_of(client, consumer).await? {
-        Some(kind) => get(client, consumer, kind, host_namespace).await,
-        None => Ok(None),
-    }
+fn version_of(consumer: &Consumer) -> &str {
+    consumer.api_version.split_once('/').map_or(consumer.api_version.as_str(), |(_, version)| version)
 }
 
-async fn kind_of(client: &Client, consumer: &Consumer) -> Result<Option<Kind>, String> {
-    let kind = find_kind(client, group_of(consumer), &consumer.kind).await;
-    kind.map_err(|error| format!("its kind cannot be looked up: {error}"))
+/// The consumer's metadata; `None` if it does not exist, for certain. A kind that is not served says nothing about its objects:
+/// its definition may come back, and they with it.
+async fn find(client: &Client, consumer: &Consumer, host_namespace: &str) -> Result<Option<Found>, String> {
+    let kind = kinds::find(client, group_of(consumer), &consumer.kind, Some(version_of(consumer))).await;
+    match kind.map_err(|error| format!("its kind cannot be looked up: {error}"))? {
+        Some(kind) => get(client, consumer, kind, host_namespace).await,
+        None => Err(format!("this cluster serves no {} {}", consumer.api_version, consumer.kind)),
+    }
 }
 
 async fn get(
@@ -117,7 +116,7 @@ async fn get(
         Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &kind),
         Scope::Cluster => Api::all_with(client.clone(), &kind),
     };
-    api.get_metadata_opt(&consumer.name).await.map_err(|error| match error {
+    if_there(&consumer.name, api.get_metadata(&consumer.name).await).map_err(|error| match error {
         kube::Error::Api(status) if status.code == 403 => {
             format!("the operator may not get {}.{}; grant it", kind.plural, kind.group)
         }
@@ -132,13 +131,16 @@ fn is_namesake(object: &impl ResourceExt, claim: &Claim) -> bool {
 }
 
 type Found = PartialObjectMeta<DynamicObject>;
-type Kind = (discovery::ApiResource, discovery::ApiCapabilities);
 
-/// The kind in whichever version is served: the claim may have been written in an older one.
-async fn find_kind(client: &Client, group: &str, kind: &str) -> Result<Option<Kind>, kube::Error> {
-    match discovery::group(client, group).await {
-        Ok(group) => Ok(group.recommended_kind(kind)),
-        Err(kube::Error::Discovery(kube::error::DiscoveryError::MissingApiGroup(_))) => Ok(None),
+/// Only an answer about this very object says that it is not there: the same 404 comes from a kind that is served no more.
+fn if_there<T>(name: &str, answer: kube::Result<T>) -> kube::Result<Option<T>> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status))
+            if status.code == 404 && status.details.as_ref().is_some_and(|details| details.name == name) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

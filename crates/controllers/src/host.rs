@@ -308,14 +308,24 @@ impl<D: HostDialect> HostLoop<D> {
         if step.record.inspected {
             self.hands.drop_hardware(key);
         }
-        match step.record.phase {
-            Phase::Preparing => {}
-            // Its place was taken before a restart, or by another leader.
-            Phase::Provisioning => self.brake.resume(&key.to_string()),
-            _ => self.brake.done(&key.to_string()),
-        }
+        self.settle_slot(case, &step);
         self.submit(key, step.record.acted, step.acts, step.look);
         Ok(self.next_time(step.again))
+    }
+
+    /// Keeps the host's place among the deployments only as long as something happens for it.
+    fn settle_slot(&self, case: &Case<'_, D>, step: &Step) {
+        let name = case.key.to_string();
+        let fault = step.record.fault.as_ref();
+        let is_held = fault.is_some_and(|fault| fault.inputs == case.inputs && self.clock.now() < fault.next_try);
+        match step.record.phase {
+            Phase::Preparing | Phase::Provisioning if is_held => self.brake.rest(&name),
+            Phase::Preparing if case.goal.order.is_some() => {}
+            // Its place was taken before a restart, or by another leader.
+            Phase::Provisioning => self.brake.resume(&name),
+            _ => self.brake.done(&name),
+        }
+        self.brake.mark(&name, fault.is_some());
     }
 
     fn submit(&self, key: &HostKey, number: u64, acts: Vec<Act>, look: Option<Scope>) {
@@ -440,6 +450,7 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     async fn pause(&self, host: &D::Host, key: &HostKey, why: &str) -> Result<(), Error> {
+        self.brake.rest(&key.to_string());
         match D::paused_status(host, why, self.clock.now()) {
             Some(status) => self.store_status(host, key, status).await,
             None => Ok(()),

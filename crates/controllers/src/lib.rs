@@ -17,6 +17,7 @@ pub mod hands;
 mod herald;
 pub mod host;
 pub mod index;
+mod kinds;
 mod latest;
 pub mod leader;
 pub mod metrics;

@@ -111,6 +111,11 @@ pub struct PhysicalHostSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub online: Option<bool>,
 
+    /// Whether a Beskar7Machine may take the host while its server runs although nobody asked for it (online is left out). The
+    /// server's power is then cut. Left out or false, such a host is passed over; a claim by hand takes it in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimable_while_running: Option<bool>,
+
     /// Its presence, also as an empty object, parks the host: nothing is done to the server, and nobody can claim it,
     /// until it is removed. An object and not a flag, so that it can say why.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ use engine::failure::{Class, Failure};
 use engine::host::{ASSUMED_BOOTED, NoteKind, Phase};
 
 use super::findings::{Finding, holds, known, not, put, unknown};
+use super::offer::RUNNING;
 use crate::dialect::View;
 
 fn failed(type_: &'static str, failure: &Failure) -> Finding {
@@ -70,6 +71,7 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
             let told = record.wait.as_ref().map_or("Somebody claims the host.", |wait| wait.message.as_str());
             info(record.wait.as_ref().map_or(reason::CLAIMED, |wait| wait.reason.as_str()), told)
         }
+        (Phase::Available, None) if runs_unasked(view) => holds(type_, "Available", RUNS_UNASKED),
         (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
         (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
         (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),
@@ -87,6 +89,13 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
         }
         (Phase::Deleting, _) => info(reason::DELETING, "About to be forgotten."),
     }
+}
+
+const RUNS_UNASKED: &str = "The server runs although nobody asked for it, so machines pass it over. Set spec.online: false to have it switched off, or spec.claimableWhileRunning: true to have it taken as it is. A claim by hand is accepted.";
+
+fn runs_unasked(view: &View<'_, PhysicalHost>) -> bool {
+    let spec = &view.host.spec;
+    RUNNING.contains(&view.step.record.power) && spec.online.is_none() && spec.claimable_while_running != Some(true)
 }
 
 fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {

@@ -54,8 +54,16 @@ fn availability(host: &PhysicalHost, anchor: Option<&Anchor>) -> Availability {
     if state != states::AVAILABLE || anchor.is_some_and(Anchor::is_in_use) || host.spec.maintenance.is_some() {
         return unavailable(state);
     }
-    Availability::Free
+    let power = status.and_then(|status| status.observed_power_state.as_deref()).unwrap_or_default();
+    match (RUNNING.iter().any(|running| running.as_str() == power), host.spec.online) {
+        (true, Some(false)) => unavailable("being switched off"),
+        (true, None) if host.spec.claimable_while_running != Some(true) => Availability::Running,
+        _ => Availability::Free,
+    }
 }
+
+/// A free server in such a state may be used by somebody whom we do not know.
+pub(super) const RUNNING: [PowerState; 3] = [PowerState::On, PowerState::PoweringOn, PowerState::Paused];
 
 fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
     let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);

@@ -53,7 +53,7 @@ fn who_waits_is_told_why_and_for_how_long() {
             "Waiting for the fleet brake: {who}; 10 power-offs per minute are allowed (--max-disruptions-per-minute)."
         )
     };
-    assert_eq!(sentences[0], (sentence("this host is next"), 6));
+    assert_eq!(sentences[0], (sentence("next in queue"), 6));
     assert_eq!(sentences[1], (sentence("1 host is ahead"), 12));
     assert_eq!(sentences[3], (sentence("3 hosts are ahead"), 24));
     assert_eq!(sentences[13], (sentence("about 10 hosts are ahead"), 60));
@@ -63,9 +63,41 @@ fn who_waits_is_told_why_and_for_how_long() {
     let answer = core.ask(now, "c", Ask::Deploy);
     assert_eq!(
         message(&answer),
-        "Waiting for the fleet brake: this host is next; 2 deployments at a time are allowed (--max-deployments)."
+        "Waiting for the fleet brake: next in queue; 2 of 2 deployment slots used: a, b (--max-deployments)."
     );
     assert_eq!(core.load().waits, [14, 1]);
+}
+
+#[test]
+fn the_next_in_the_queue_is_told_who_has_the_slots_and_which_of_them_are_faulted() {
+    let (mut core, now) = (core(10, 5), Instant::now());
+    for host in ["a", "b", "c", "d", "e"] {
+        assert_eq!(core.ask(now, host, Ask::Deploy), Answer::Go);
+    }
+    let slots = |told: &str| format!("Waiting for the fleet brake: next in queue; 5 of 5 deployment slots used{told} (--max-deployments).");
+    assert_eq!(message(&core.ask(now, "f", Ask::Deploy)), slots(": a, b, c and 2 more"));
+    core.mark("e", true);
+    core.mark("nobody", true);
+    assert_eq!(message(&core.ask(now, "f", Ask::Deploy)), slots(", 1 by a faulted host: e, a, b and 2 more"));
+    core.mark("d", true);
+    assert_eq!(message(&core.ask(now, "f", Ask::Deploy)), slots(", 2 by faulted hosts: d, e, a and 2 more"));
+    let behind = "Waiting for the fleet brake: 1 host is ahead; 5 deployments at a time are allowed (--max-deployments).";
+    assert_eq!(message(&core.ask(now, "g", Ask::Deploy)), behind);
+}
+
+#[test]
+fn a_deployment_that_rests_lets_others_have_its_slot_and_asks_again() {
+    let (mut core, start) = (core(10, 1), Instant::now());
+    assert_eq!(core.ask(start, "faulted", Ask::Deploy), Answer::Go);
+    assert_ne!(core.ask(start, "other", Ask::Deploy), Answer::Go);
+    core.rest("faulted");
+    assert_eq!(core.ask(start, "other", Ask::Deploy), Answer::Go);
+    assert_ne!(core.ask(start, "faulted", Ask::Deploy), Answer::Go, "it asks again like everybody");
+    core.rest("faulted");
+    assert_ne!(core.ask(start, "third", Ask::Deploy), Answer::Go);
+    assert!(message(&core.ask(start, "third", Ask::Deploy)).contains("1 host is ahead"), "its place in the queue stays");
+    core.done("other");
+    assert_eq!(core.ask(start, "faulted", Ask::Deploy), Answer::Go);
 }
 
 #[test]
@@ -96,7 +128,7 @@ fn the_end_of_a_deployment_does_not_cost_the_place_in_the_line_for_a_power_off()
     core.done("a");
     assert!(message(&core.ask(now, "b", Ask::Disrupt)).contains("1 host is ahead"));
     core.forget("a");
-    assert!(message(&core.ask(now, "b", Ask::Disrupt)).contains("this host is next"));
+    assert!(message(&core.ask(now, "b", Ask::Disrupt)).contains("next in queue"));
 }
 
 #[test]
@@ -208,7 +240,7 @@ fn run(core: &mut Core, start: Instant, wishes: &[Wish]) -> Vec<Option<Instant>>
                 }
                 Answer::Held { again_in, message, .. } => {
                     assert!(again_in >= SHORTEST_PAUSE && again_in <= LONGEST_PAUSE);
-                    assert!(message.ends_with(").") && message.len() < 200);
+                    assert!(message.ends_with(").") && message.len() < 240);
                     if !wishes[n].vanishes {
                         let next = now + again_in + Duration::from_millis(wishes[n].lateness);
                         agenda.push(std::cmp::Reverse((next, Event::Asks(n))));

@@ -13,6 +13,7 @@ mod fate;
 mod fleet;
 mod model;
 mod play;
+mod scene;
 mod whole;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -24,6 +24,7 @@ pub struct Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Hurdle {
     Held,
+    Running,
     Unavailable,
     Labels,
     Domain,
@@ -52,6 +53,7 @@ impl Bar {
     fn hurdle(&self) -> Hurdle {
         match self {
             Self::Held(_) => Hurdle::Held,
+            Self::Running => Hurdle::Running,
             Self::Unavailable(_) => Hurdle::Unavailable,
             Self::Label(_) => Hurdle::Labels,
             Self::Domain(_) => Hurdle::Domain,
@@ -87,6 +89,7 @@ impl Hurdle {
         let (is, has) = if count == 1 { ("is", "has") } else { ("are", "have") };
         match self {
             Self::Held => format!("{count} {is} claimed"),
+            Self::Running => format!("{count} {is} running although nobody asked for it"),
             Self::Unavailable => format!("{count} {is} not available"),
             Self::Labels => format!("{count} {has} other labels"),
             Self::Domain => format!("{count} {is} in another failure domain"),
@@ -100,6 +103,7 @@ impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Held(holder) => write!(f, "claimed by {holder}"),
+            Self::Running => f.write_str("running: set spec.online: false, or spec.claimableWhileRunning: true to have it taken as it is"),
             Self::Unavailable(state) => write!(f, "is {state}"),
             Self::Label(term) => write!(f, "not {term}"),
             Self::Domain(Some(domain)) => write!(f, "in failure domain {domain}"),

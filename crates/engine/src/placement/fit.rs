@@ -51,6 +51,8 @@ pub fn domain<'a>(labels: &'a BTreeMap<String, String>, keys: &[String]) -> Opti
 pub enum Bar {
     /// Somebody has it.
     Held(String),
+    /// Its server runs although nobody asked for it.
+    Running,
     /// It is in this state.
     Unavailable(String),
     /// This term of the selector does not hold.
@@ -76,6 +78,7 @@ impl Request {
         match &host.availability {
             Availability::Free => {}
             Availability::Held { holder, .. } => bars.push(Bar::Held(holder.clone())),
+            Availability::Running => bars.push(Bar::Running),
             Availability::Unavailable(state) => bars.push(Bar::Unavailable(state.clone())),
         }
         bars.extend(self.selector.0.iter().filter(|term| !term.holds(&host.labels)).cloned().map(Bar::Label));

@@ -68,6 +68,8 @@ pub enum Availability {
         /// The group of the holder, if it is one that is spread.
         group: Option<String>,
     },
+    /// Its server runs although nobody asked for it: who knows who uses it?
+    Running,
     /// Not now, in the words of its state.
     Unavailable(String),
 }

@@ -200,10 +200,22 @@ fn a_refusal_counts_the_hardest_bars_and_names_the_nearest() {
     assert_eq!(refused(request, &[]), "There are no PhysicalHosts in namespace lab.");
 }
 
+#[test]
+fn a_host_that_runs_although_nobody_asked_is_passed_over_and_it_is_said_what_to_do() {
+    let running = Candidate { availability: Availability::Running, ..host("a") };
+    assert_eq!(placed(request("m"), &[running.clone(), host("b")]), "b");
+    assert_eq!(
+        refused(request("m"), &[running]),
+        "The only PhysicalHost in namespace lab does not fit: 1 is running although nobody asked for it. Nearest: a (running: \
+         set spec.online: false, or spec.claimableWhileRunning: true to have it taken as it is)."
+    );
+}
+
 fn any_host() -> impl Strategy<Value = Candidate> {
     let availability = prop_oneof![
         3 => Just(Availability::Free),
         1 => Just(Availability::Held { holder: "x".to_owned(), group: Some("g0".to_owned()) }),
+        1 => Just(Availability::Running),
         1 => Just(Availability::Unavailable("Error".to_owned())),
     ];
     (0..2_u8, 0..12_u8, availability, 0..3_u8, 0..3_u8, 0..4_u32, proptest::option::of(0..5_i64)).prop_map(

@@ -109,6 +109,38 @@ async fn the_owner_may_release_a_host_whose_consumer_still_exists() {
     assert_tidy(&bmc);
 }
 
+/// What another provider of Cluster API brings: a kind in our group, in a newer version than ours.
+const OTHER_PROVIDER: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: othermachines.infrastructure.cluster.x-k8s.io
+  annotations: {api-approved.kubernetes.io: unapproved}
+spec:
+  group: infrastructure.cluster.x-k8s.io
+  scope: Namespaced
+  names: {kind: OtherMachine, plural: othermachines, singular: othermachine}
+  versions:
+    - name: v1beta2
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_is_found_beside_another_provider_with_a_newer_version_of_the_group() {
+    let (world, bmc) = machines_world().await;
+    world.apply(OTHER_PROVIDER).await;
+    world.patch_spec(HOST, unclaimed()).await;
+    let host = world.wait_for_fault(HOST, "ConsumerMismatch").await;
+    let told = sentence(&host, "Ready");
+    assert!(told.contains("still exists and is not being deleted"), "{told}");
+    assert_untouched(&bmc);
+    delete_machine(&world, "m-0").await;
+    world.wait_for_state(HOST, "Available").await;
+    assert_tidy(&bmc);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_host_changes_hands_only_after_its_former_consumer_is_gone() {
     let (world, bmc) = machines_world().await;

@@ -220,6 +220,13 @@ fn is_free(host: &Arc<Value>) -> bool {
         && host["status"]["state"] == "Available"
         && host["status"].get("fault").is_none()
         && annotation(host, names::QUARANTINE).is_none()
+        && !runs_unasked(host)
+}
+
+/// Whether machines pass it over because somebody we do not know may use it.
+fn runs_unasked(host: &Value) -> bool {
+    let runs = host["status"]["observedPowerState"] == "On";
+    runs && host["spec"]["online"] != true && host["spec"]["claimableWhileRunning"] != true
 }
 
 fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {

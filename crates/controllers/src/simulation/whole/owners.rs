@@ -130,6 +130,9 @@ impl Stage {
         }
         let mut object = host(name);
         object["metadata"]["labels"] = json!({"class": if is_gold(name) { "gold" } else { "tin" }});
+        if self.random.bool() {
+            object["spec"]["claimableWhileRunning"] = json!(true);
+        }
         let object = serde_json::from_value(object).unwrap();
         let host = self.hosts().create(&PostParams::default(), &object).await.unwrap();
         self.known.insert(name.to_owned(), Known { uid: host.uid(), ..Known::default() });
