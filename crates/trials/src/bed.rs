@@ -60,6 +60,8 @@ impl Bed {
         let definitions: Api<CustomResourceDefinition> = Api::all(bed.admin());
         for definition in api::crds() {
             definitions.create(&PostParams::default(), &definition).await.unwrap();
+        }
+        for definition in api::crds() {
             let name = definition.name_any();
             await_condition(definitions.clone(), &name, conditions::is_crd_established()).await.unwrap();
         }

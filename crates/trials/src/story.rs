@@ -18,10 +18,7 @@ pub fn running_bmc() -> sim::Bmc {
 
 /// A world in process with one available host.
 pub async fn world_with(bmc: sim::Bmc) -> (World, sim::Bmc) {
-    let world = World::in_process().await;
-    world.register(&bmc, json!({})).await;
-    world.wait_for_state(HOST, "Available").await;
-    (world, bmc)
+    World::quiet_in_process().await.with(bmc).await
 }
 
 /// A world in process with one host that was provisioned for a consumer.
@@ -34,6 +31,14 @@ pub async fn provisioned_world(consumer: Value) -> (World, sim::Bmc) {
 }
 
 impl World {
+    /// Starts the operator, and registers a server under its eyes.
+    pub async fn with(self, bmc: sim::Bmc) -> (Self, sim::Bmc) {
+        self.start_operator();
+        self.register(&bmc, json!({})).await;
+        self.wait_for_state(HOST, "Available").await;
+        (self, bmc)
+    }
+
     /// Adds a BMC, its Secret and a host.
     pub async fn register(&self, bmc: &sim::Bmc, spec: Value) {
         self.add_bmc(HOST, bmc.clone());

@@ -126,8 +126,9 @@ async fn a_moved_host_is_known_by_its_anchor_in_its_new_cluster() {
 }
 
 /// Registers, follows a power policy if there is one, and deletes; answers which resets there were.
-async fn power_after_deletion(bmc: sim::Bmc, spec: Value, power: &str) -> Vec<String> {
-    let world = World::in_process().await;
+async fn power_after_deletion(first: &World, bmc: sim::Bmc, spec: Value, power: &str) -> Vec<String> {
+    let world = first.beside().await;
+    world.start_operator();
     world.register(&bmc, spec).await;
     let as_wished = |host: &api::beskar7::PhysicalHost| {
         state_of(host) == "Available" && host.status.as_ref().unwrap().observed_power_state.as_deref() == Some(power)
@@ -140,11 +141,12 @@ async fn power_after_deletion(bmc: sim::Bmc, spec: Value, power: &str) -> Vec<St
 #[tokio::test(start_paused = true)]
 async fn only_what_we_switched_on_is_switched_off_by_a_deletion() {
     let (on, off) = (running_bmc(), instant_bmc(HOST));
+    let first = World::quiet_in_process().await;
     let (left_on, left_off, was_on, switched) = tokio::join!(
-        power_after_deletion(on.clone(), json!({}), "On"),
-        power_after_deletion(off.clone(), json!({}), "Off"),
-        power_after_deletion(running_bmc(), json!({ "online": true }), "On"),
-        power_after_deletion(instant_bmc(HOST), json!({ "online": true }), "On"),
+        power_after_deletion(&first, on.clone(), json!({}), "On"),
+        power_after_deletion(&first, off.clone(), json!({}), "Off"),
+        power_after_deletion(&first, running_bmc(), json!({ "online": true }), "On"),
+        power_after_deletion(&first, instant_bmc(HOST), json!({ "online": true }), "On"),
     );
     assert_eq!((left_on, on.first().power()), (vec![], PowerState::On));
     assert_eq!((left_off, off.first().power()), (vec![], PowerState::Off));

@@ -16,9 +16,11 @@ const HTTPS_ISO: &str = "https://images.test/os.iso";
 
 #[tokio::test(start_paused = true)]
 async fn every_vendors_server_is_registered_provisioned_and_released() {
+    let first = World::quiet_in_process().await;
     let lives = Personality::all().into_iter().map(async |personality| {
         let vendor = personality.name;
-        let world = World::in_process().await;
+        let world = first.beside().await;
+        world.start_operator();
         let mut plan = sim::BmcSpec::new(personality);
         plan.hardware = vec![Hardware::invent(&plan.personality, 41, 0)];
         let timing = Timing { power_on: Duration::from_millis(300), post: Duration::from_secs(1), ..Timing::INSTANT };
@@ -81,8 +83,9 @@ async fn a_bmc_that_takes_images_in_other_ways_says_in_which() {
         // One that lists nothing, but is known.
         (sim::personality::openbmc(), ISO, "only takes images from https"),
     ];
+    let first = World::quiet_in_process().await;
     join_all(cases.map(async |(personality, image, words)| {
-        let (world, bmc) = world_with(running(personality)).await;
+        let (world, bmc) = first.beside().await.with(running(personality)).await;
         world.patch_spec(HOST, claim("me", image)).await;
         let host = world.wait_for_fault(HOST, "MediaRefused").await;
         let told = sentence(&host, "HostProvisioned");
@@ -272,9 +275,10 @@ async fn an_override_that_the_bmc_swallows_is_a_fault_and_the_server_is_not_star
 async fn what_is_torn_off_in_the_middle_of_an_order_is_done_once_in_the_end() {
     let troubles = [Effect::DropAnswer, Effect::Drop, Effect::Status { code: 503, body: sim::FaultBody::Html }];
     let acts = [Kind::Reset, Kind::InsertMedia, Kind::System];
+    let first = World::quiet_in_process().await;
     let lives =
         troubles.into_iter().flat_map(|trouble| acts.map(|act| (trouble.clone(), act))).map(async |(trouble, act)| {
-            let (world, bmc) = world_with(running_bmc()).await;
+            let (world, bmc) = first.beside().await.with(running_bmc()).await;
             let what = format!("{trouble:?} at {act}");
             let verb = if act == Kind::System { sim::Verb::Patch } else { sim::Verb::Post };
             bmc.faults().add(trouble.always().kind(act).method(verb).times(1));
