@@ -134,7 +134,7 @@ fn no_changed_byte_of_an_unindexed_log_loses_a_write_silently() {
         let crashed = runtime.block_on(crashed(seed, 3, never));
         let mut random = fastrand::Rng::with_seed(seed);
         for name in crashed.disk.files() {
-            for (at, bits) in changes(&crashed.disk, &name, 1, &mut random) {
+            for (at, bits) in changes(&crashed.disk, &name, 4, &mut random) {
                 crashed.change(&name, at, bits);
             }
         }
