@@ -8,7 +8,7 @@ mod owners;
 mod stage;
 mod turns;
 mod users;
-mod wire;
+pub(super) mod wire;
 
 /// As many as fit into about a minute of a build machine.
 const SEEDS: u64 = 100;
