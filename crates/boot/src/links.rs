@@ -42,6 +42,11 @@ pub enum LinkError {
 }
 
 impl Links {
+    /// How it is spoken to: `http` or `https`.
+    pub fn scheme(&self) -> &str {
+        self.base.split_once("://").map_or("http", |(scheme, _)| scheme)
+    }
+
     /// Takes an address such as `https://boot.example:8443` or `http://10.0.0.1/beskar7/`.
     pub fn new(boot_url: &str) -> Result<Self, LinkError> {
         let invalid = |why| Err(LinkError::BootUrlInvalid { url: boot_url.to_owned(), why });

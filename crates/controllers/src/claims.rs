@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use api::beskar7::names::ZONE_LABEL;
 use api::capi::BLOCK_MOVE_ANNOTATION;
-use engine::claim::{self, Act, Goal, Memory, Owner, Sight, Standing, step};
+use engine::claim::{self, Act, Goal, Memory, Owner, Refusal, Sight, Standing, step};
 use engine::host::{Claim, Consumer};
 use engine::placement::Request;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -34,12 +34,15 @@ use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::nodes::{Awaited, Nodes};
 use crate::placer::{Placer, Wanted};
-use crate::roster::{Held, Holding, Roster};
+use crate::roster::{Held, Holding, OrderOnHost, Roster};
 
 /// How often one reconcile may decide: once, and once more after each write to the object itself.
 const DECISIONS: usize = 4;
 /// How often it is looked again while something outside is in the way.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// Whatever a host waits for that lasts so long is told by its claim, too. Most waits do not, and each would be a write.
+pub(crate) const LASTING: SignedDuration = SignedDuration::from_secs(15);
 
 /// How long the watch is given to show what the API server already says.
 const CATCH_UP: Duration = Duration::from_millis(500);
@@ -77,6 +80,10 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     fn request(claim: &Self::Claim, machine: Option<&MachineView>, domain_keys: Vec<String>) -> Request;
     /// The claim and the order, as a merge patch for a host.
     fn order(claim: &Self::Claim, id: &str, machine: Option<&MachineView>) -> Value;
+    /// Whether what a host is ordered to do is what the claim asks for.
+    fn is_ordered(claim: &Self::Claim, on_host: &OrderOnHost) -> bool;
+    /// The order without the claim, as a merge patch for the host that bears the claim.
+    fn reorder(claim: &Self::Claim, machine: Option<&MachineView>) -> Value;
     /// The end of a claim, as a merge patch for a host.
     fn release(id: &str, now: Timestamp, quarantine: Option<&str>) -> Value;
     /// What keeps others from a host, as a merge patch for it.
@@ -95,6 +102,8 @@ pub(crate) struct ClaimView<'a, C> {
     pub(crate) claim: &'a C,
     /// Where it stands.
     pub(crate) standing: &'a Standing,
+    /// Hosts that could not serve it.
+    pub(crate) refusals: &'a [Refusal],
     /// Its host.
     pub(crate) holding: Option<&'a Holding>,
     /// Whether Cluster API's Machine waits for bootstrap data.
@@ -205,7 +214,10 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     fn look(&self, claim: &D::Claim, key: &HostKey) -> Decision {
         let memory = D::memory(claim);
-        let holdings = memory.id.as_ref().map(|id| self.roster.holdings(id)).unwrap_or_default();
+        let mut holdings = memory.id.as_ref().map(|id| self.roster.holdings(id)).unwrap_or_default();
+        for held in &mut holdings {
+            held.holding.host.ordered = D::is_ordered(claim, &held.holding.order);
+        }
         let owner = match &self.cluster_api {
             Some(cluster_api) => cluster_api.owner(claim),
             None => paused_itself(claim).map_or(Owner::Nobody, Owner::Held),
@@ -217,6 +229,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             doubles: holdings.iter().skip(1).map(|held| held.holding.host.clone()).collect(),
             image: self.image(claim),
             refusal: self.placer.refusal(&name_of(key)),
+            now: self.clock.now(),
         };
         Decision { step: step(&goal, &memory, &sight), memory, owner: sight.owner, holdings }
     }
@@ -272,6 +285,16 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                 Act::NameProvider(provider) => {
                     return self.write(claim, key, D::provider(provider), "provider id").await.map(Next::Decide);
                 }
+                Act::Remember => {
+                    return Ok(self
+                        .tell(claim, key, decision)
+                        .await?
+                        .map_or(Next::Rest(Some(LOOK_AGAIN)), Next::Decide));
+                }
+                Act::Reorder { host } => {
+                    self.reorder(claim, decision, host).await?;
+                    return Ok(Next::Decide(claim.clone()));
+                }
                 Act::LetGo => return self.let_go(claim, key, decision).await,
                 Act::Release { quarantine, .. } => self.release(decision, *quarantine).await?,
                 Act::GiveBack { host } => self.give_back(decision, host).await?,
@@ -281,12 +304,28 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         }
         self.await_node(claim, key, decision);
         self.tell(claim, key, decision).await?;
-        Ok(Next::Rest(match decision.step.standing {
-            Standing::Paused(_) => Some(LOOK_AGAIN),
+        Ok(Next::Rest(self.again(decision)))
+    }
+
+    /// When to look again although nothing changes.
+    fn again(&self, decision: &Decision) -> Option<Duration> {
+        let until = |at: Timestamp| self.clock.pause(at.duration_since(self.clock.now())).max(CATCH_UP);
+        match &decision.step.standing {
+            Standing::Paused(_) | Standing::AwaitsOwner | Standing::NoClusterApi => Some(LOOK_AGAIN),
             Standing::AwaitsBootstrap(claim::Bootstrap::Missing) => Some(CATCH_UP),
             _ if decision.step.acts.contains(&Act::CheckImage) => Some(LOOK_AGAIN),
+            Standing::AwaitsHost(_) => {
+                let now = self.clock.now();
+                let held = decision.step.refusals.iter().filter(|refusal| refusal.holds(now));
+                held.map(|refusal| refusal.until).min().map(until)
+            }
+            Standing::Provisioning { .. } => {
+                let waiting = decision.holdings.first().and_then(|held| held.holding.waiting.as_ref());
+                let told_at = waiting.and_then(|wait| Some(wait.since.as_ref()?.0 + LASTING))?;
+                (self.clock.now() < told_at).then(|| until(told_at))
+            }
             _ => None,
-        }))
+        }
     }
 
     /// An id for the claim and a hold on its object, in one write.
@@ -303,11 +342,25 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     fn ask(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) {
         let Some(id) = &decision.memory.id else { return };
         let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
-        let wanted = Wanted {
-            request: D::request(claim, machine.as_ref(), self.domain_keys(claim)),
-            claim: D::order(claim, id, machine.as_ref()),
-        };
+        let mut request = D::request(claim, machine.as_ref(), self.domain_keys(claim));
+        if D::image(claim).is_some() {
+            // The BMC fetches it from us.
+            request.image_scheme = self.inspector.as_ref().and_then(Inspector::scheme);
+        }
+        let now = self.clock.now();
+        let refusals = decision.step.refusals.iter().filter(|refusal| refusal.holds(now));
+        request.refused_by = refusals.map(|refusal| (refusal.host.clone(), refusal.why.reason.clone())).collect();
+        let wanted = Wanted { request, claim: D::order(claim, id, machine.as_ref()) };
         self.placer.ask(&name_of(key), wanted);
+    }
+
+    async fn reorder(&self, claim: &D::Claim, decision: &Decision, host: &str) -> Result<(), Error> {
+        let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
+        for held in decision.holdings.iter().filter(|held| held.key.name == host) {
+            info!(host = %held.key, "the order was changed before the server was started");
+            self.write_host(held, D::reorder(claim, machine.as_ref()), "the order").await?;
+        }
+        Ok(())
     }
 
     /// The node of a machine that runs is awaited until Cluster API has seen it.
@@ -352,7 +405,8 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     async fn give_back(&self, decision: &Decision, host: &str) -> Result<(), Error> {
         for held in decision.holdings.iter().filter(|held| held.key.name == host) {
-            warn!(host = %held.key, "a second host bears the same claim; it is let go");
+            let why = held.holding.host.fault.as_ref().map_or("a second host bears the same claim", |why| &why.message);
+            warn!(host = %held.key, why, "claim given back");
             self.write_host(held, D::release(&held.holding.id, self.clock.now(), None), "the release").await?;
         }
         Ok(())
@@ -416,10 +470,12 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         self.remember(key, what, written)
     }
 
-    async fn tell(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<(), Error> {
+    /// Writes the status if it says something new, and answers with the object as it is then.
+    async fn tell(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Option<D::Claim>, Error> {
         let view = ClaimView {
             claim,
             standing: &decision.step.standing,
+            refusals: &decision.step.refusals,
             holding: decision.holdings.first().map(|held| &held.holding),
             machine: match &decision.owner {
                 Owner::Machine(machine) => Some(machine),
@@ -428,7 +484,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             domain_keys: self.domain_keys(claim),
             now: self.clock.now(),
         };
-        let Some(status) = D::status(&view) else { return Ok(()) };
+        let Some(status) = D::status(&view) else { return Ok(None) };
         let patch = Patch::Apply(json!({
             "apiVersion": D::Claim::api_version(&()),
             "kind": D::Claim::kind(&()),
@@ -437,11 +493,11 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         }));
         let params = PatchParams::apply(D::FIELD_MANAGER).force();
         let written = self.api(key).patch_status(&key.name, &params, &patch).await;
-        self.remember(key, "status", written)?;
+        let written = self.remember(key, "status", written)?;
         if let Some(news) = D::news(&view) {
             self.herald.tell(claim.object_ref(&()), news);
         }
-        Ok(())
+        Ok(Some(written))
     }
 
     /// clusterctl waits with a move while this annotation is there: a server that boots may read its image and its bootstrap data

@@ -1,7 +1,7 @@
 //! What Cluster API says about our machines: its Machines and Clusters, in whichever version is served, kept up to date
 //! from watches.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub(crate) struct ClusterApi(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
+    /// Kinds that are not served: Cluster API is not installed, or not completely.
+    missing: BTreeSet<&'static str>,
     machines: Views<MachineView>,
     clusters: Views<ClusterView>,
     /// Labels that make the failure domains of a cluster, where its infrastructure says so.
@@ -204,10 +206,10 @@ impl ClusterApi {
         }
         let namespace = claim.meta().namespace.clone().unwrap_or_default();
         let mut references = claim.meta().owner_references.iter().flatten();
-        let Some(reference) = references.find(|owner| owner.kind == "Machine" && is_ours(&owner.api_version)) else {
-            return Owner::Awaited;
-        };
         let known = self.known();
+        let Some(reference) = references.find(|owner| owner.kind == "Machine" && is_ours(&owner.api_version)) else {
+            return if known.missing.is_empty() { Owner::Awaited } else { Owner::NoClusterApi };
+        };
         let (Some(machines), Some(clusters)) = (&known.machines.known, &known.clusters.known) else {
             return Owner::Held("Cluster API's Machines and Clusters have not been read yet.".to_owned());
         };
@@ -278,41 +280,53 @@ impl ClusterApi {
                 None => Api::all_with(client.clone(), &resource),
             }
         };
-        let (machines, clusters) =
-            futures::join!(self.find(client, MachineView::KIND), self.find(client, ClusterView::KIND));
-        futures::join!(
-            self.watch::<MachineView>(watch(machines), wake),
-            self.watch::<ClusterView>(watch(clusters), wake)
-        );
+        let follow_machines = async {
+            loop {
+                let machines = self.find(client, MachineView::KIND).await;
+                self.watch::<MachineView>(watch(machines), wake).await;
+            }
+        };
+        let follow_clusters = async {
+            loop {
+                let clusters = self.find(client, ClusterView::KIND).await;
+                self.watch::<ClusterView>(watch(clusters), wake).await;
+            }
+        };
+        futures::join!(follow_machines, follow_clusters);
     }
 
     /// The kind in the version that the API server prefers, or in another one. Waits until Cluster API is installed.
-    async fn find(&self, client: &Client, kind: &str) -> ApiResource {
+    async fn find(&self, client: &Client, kind: &'static str) -> ApiResource {
         let mut told = false;
         loop {
             match kinds::find(client, GROUP, kind, None).await {
                 Ok(Some((resource, _))) => {
                     info!(kind, version = resource.version, "watching Cluster API");
+                    self.known().missing.remove(kind);
                     return resource;
                 }
-                missing if !told => {
-                    let error = missing.err().map(|error| error.to_string());
-                    warn!(kind, error, "Cluster API is not there, and machines wait for it");
-                    told = true;
+                Ok(None) => {
+                    self.known().missing.insert(kind);
+                    if !std::mem::replace(&mut told, true) {
+                        warn!(kind, "Cluster API CRDs missing; install them or use --without-cluster-api");
+                    }
                 }
-                _ => {}
+                Err(error) => warn!(kind, %error, "cannot look Cluster API up, retrying"),
             }
             tokio::time::sleep(INSTALLED_AGAIN).await;
         }
     }
 
+    /// Watches until the kind is not served any more: in another version, or not at all.
     async fn watch<K: Kind>(&self, api: Api<DynamicObject>, wake: &(impl Fn(Dependent) + Sync)) {
-        let stream = watcher(api, watcher::Config::default())
-            .backoff(pauses())
-            .filter_map(|event| std::future::ready(uninterrupted(event, K::KIND)));
+        let stream = watcher(api, watcher::Config::default()).backoff(pauses());
         futures::pin_mut!(stream);
         while let Some(event) = stream.next().await {
-            for dependent in self.take::<K>(&event) {
+            if event.as_ref().err().is_some_and(is_not_served) {
+                warn!(kind = K::KIND, "Cluster API is not served any more in the version that was watched");
+                return;
+            }
+            for dependent in uninterrupted(event, K::KIND).iter().flat_map(|event| self.take::<K>(event)) {
                 wake(dependent);
             }
         }
@@ -358,6 +372,14 @@ impl ClusterApi {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a watch failed because there is nothing to watch.
+fn is_not_served(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) = error else {
+        return false;
+    };
+    matches!(source, kube::Error::Api(status) if status.code == 404)
 }
 
 /// Who depends on an object.

@@ -343,6 +343,12 @@ impl Hands {
         self.wake.send(key.clone()).ok();
     }
 
+    /// Has a host decided on again.
+    pub fn wake(&self, key: &HostKey) {
+        // Nobody listens any more only when the loop has stopped.
+        self.wake.send(key.clone()).ok();
+    }
+
     /// Ends whatever is under way and closes all sessions.
     pub async fn stop(&self) {
         self.stop.cancel();

@@ -173,7 +173,10 @@ impl<D: HostDialect> HostLoop<D> {
     async fn step(&self, case: &Case<'_, D>) -> Result<Step, Paused> {
         let bmc = self.hands.sight(&case.key);
         if let Some(identity) = bmc.as_ref().and_then(|bmc| identity(bmc, &case.inputs)) {
-            self.index.see(&case.key, identity);
+            // Whoever has the lesser right learns that now, and not at its next look.
+            for rival in self.index.see(&case.key, identity) {
+                self.hands.wake(&rival);
+            }
         }
         let mut sight = Sight {
             now: self.clock.now(),

@@ -94,13 +94,16 @@ impl Index {
     }
 
     /// The server behind a host was seen. Known before it is stored, so that of two hosts that find out at the same time
-    /// that they are one, only one goes on.
-    pub fn see(&self, key: &HostKey, identity: String) {
+    /// that they are one, only one goes on. Answers who else names that server, if that is news.
+    pub fn see(&self, key: &HostKey, identity: String) -> Vec<HostKey> {
         let mut entries = self.entries();
-        if let Some(entry) = entries.hosts.get(key) {
-            let entry = Entry { seen: Some(identity), ..entry.clone() };
-            entries.insert(key.clone(), entry);
-        }
+        let Some(entry) = entries.hosts.get(key).filter(|entry| entry.seen.as_ref() != Some(&identity)) else {
+            return Vec::new();
+        };
+        let entry = Entry { seen: Some(identity.clone()), ..entry.clone() };
+        entries.insert(key.clone(), entry);
+        let claimants = entries.servers.get(&identity).into_iter().flatten();
+        claimants.map(|(_, claimant)| claimant).filter(|claimant| *claimant != key).cloned().collect()
     }
 
     /// An object is gone.

@@ -37,7 +37,7 @@ use crate::metrics::Metrics;
 use crate::probes::{self, ProbeError, Readiness};
 use crate::roster::{ClaimantName, Roster};
 use crate::vault::Vault;
-use crate::watches::{drop_ballast, pauses, readable, tokio_stream, uninterrupted};
+use crate::watches::{Present, drop_ballast, pauses, readable, tokio_stream, uninterrupted};
 
 /// How many hosts are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
 const RECONCILES_AT_ONCE: u16 = 12;
@@ -306,16 +306,12 @@ impl Operator {
         woken: mpsc::UnboundedReceiver<ClaimantName>,
     ) {
         let (store, writer) = reflector::store();
-        let bystander = claims.clone();
+        let (bystander, mut present) = (claims.clone(), Present::default());
         let stream = watcher(self.api::<DeserializeGuard<D::Claim>>(), self.watch_config())
             .backoff(pauses())
             .try_filter_map(|event| std::future::ready(Ok(readable(event))))
             .modify(|claim| drop_ballast(claim.meta_mut()))
-            .inspect_ok(move |event| {
-                if let Event::Delete(claim) = event {
-                    bystander.forget(&HostKey::of(claim));
-                }
-            })
+            .inspect_ok(move |event| present.take(event).iter().for_each(|key| bystander.forget(key)))
             .reflect(writer)
             .applied_objects()
             .filter_map(|event| std::future::ready(uninterrupted(event, D::NAME).map(Ok)));

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use api::beskar7::{BootMode, RemoteConfig, Waiting};
 use api::capi::MachineAddress;
 use engine::claim;
 use engine::placement::Candidate;
+use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::{Notify, watch};
 
@@ -38,6 +40,25 @@ pub struct Holding {
     pub labels: BTreeMap<String, String>,
     /// SMBIOS UUID of the server.
     pub uuid: Option<String>,
+    /// What is ordered on it.
+    pub order: OrderOnHost,
+    /// What it waits for.
+    pub waiting: Option<Waiting>,
+    /// When what is wrong with it is tried again.
+    pub next_try: Option<Timestamp>,
+    /// Whether it is only assumed that its server has booted.
+    pub assumed_booted: bool,
+}
+
+/// What is ordered on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OrderOnHost {
+    /// The image.
+    pub image: Option<String>,
+    /// The firmware that boots it.
+    pub boot_mode: Option<BootMode>,
+    /// How its system finds its configuration.
+    pub remote: Option<RemoteConfig>,
 }
 
 /// A host that bears a claim, as it was seen.

@@ -1,13 +1,17 @@
 //! What every watch needs: patience, tolerance, and no ballast.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
 use kube::core::DeserializeGuard;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
 use tracing::warn;
+
+use crate::dialect::HostKey;
 
 /// What is of no use to us is not kept in memory, a thousand times.
 pub(crate) fn drop_ballast(metadata: &mut ObjectMeta) {
@@ -63,9 +67,93 @@ impl Backoff for Pauses {
     }
 }
 
+/// Which objects a watch has shown. While a watch is interrupted, objects may go without anybody telling: they are missing from the
+/// next list.
+#[derive(Debug, Default)]
+pub(crate) struct Present {
+    /// By namespace and name: the uid.
+    known: HashMap<(String, String), String>,
+    /// Not seen yet in a list that is under way.
+    unseen: HashSet<(String, String)>,
+}
+
+impl Present {
+    /// Takes an event in, and tells who is gone by it.
+    pub(crate) fn take<K: ResourceExt>(&mut self, event: &Event<K>) -> Vec<HostKey> {
+        match event {
+            Event::Init => {
+                self.unseen = self.known.keys().cloned().collect();
+                Vec::new()
+            }
+            Event::InitApply(object) | Event::Apply(object) => {
+                let key = HostKey::of(object);
+                let name = (key.namespace, key.name);
+                self.unseen.remove(&name);
+                let before = self.known.insert(name.clone(), key.uid.clone()).filter(|uid| *uid != key.uid);
+                before.map(|uid| key_of(name, uid)).into_iter().collect()
+            }
+            Event::InitDone => {
+                let gone = std::mem::take(&mut self.unseen);
+                gone.into_iter().filter_map(|name| Some(key_of(name.clone(), self.known.remove(&name)?))).collect()
+            }
+            Event::Delete(object) => {
+                let key = HostKey::of(object);
+                self.known.remove(&(key.namespace.clone(), key.name.clone()));
+                vec![key]
+            }
+        }
+    }
+}
+
+fn key_of((namespace, name): (String, String), uid: String) -> HostKey {
+    HostKey { namespace, name, uid }
+}
+
 /// A channel as a stream.
 pub(crate) fn tokio_stream<T: Send + 'static>(
     mut receiver: mpsc::UnboundedReceiver<T>,
 ) -> impl futures::Stream<Item = T> + Send + 'static {
     futures::stream::poll_fn(move |context| receiver.poll_recv(context))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::beskar7::Beskar7Machine;
+    use serde_json::json;
+
+    use super::*;
+
+    fn machine(name: &str, uid: &str) -> Beskar7Machine {
+        let metadata = json!({"name": name, "namespace": "lab", "uid": uid});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"imageURL": "http://a/b.iso"}})).unwrap()
+    }
+
+    #[test]
+    fn what_is_missing_from_a_new_list_is_gone() {
+        let mut present = Present::default();
+        let gone = |present: &mut Present, event: Event<Beskar7Machine>| -> Vec<String> {
+            let mut gone: Vec<_> = present.take(&event).into_iter().map(|key| format!("{key} {}", key.uid)).collect();
+            gone.sort();
+            gone
+        };
+        for event in [
+            Event::Init,
+            Event::InitApply(machine("a", "1")),
+            Event::InitApply(machine("b", "2")),
+            Event::InitDone,
+            Event::Apply(machine("c", "3")),
+            Event::Apply(machine("d", "4")),
+            Event::Apply(machine("a", "1")),
+        ] {
+            assert_eq!(gone(&mut present, event), [""; 0]);
+        }
+        assert_eq!(gone(&mut present, Event::Delete(machine("d", "4"))), ["lab/d 4"]);
+        assert_eq!(gone(&mut present, Event::Init), [""; 0]);
+        assert_eq!(gone(&mut present, Event::InitApply(machine("a", "1"))), [""; 0]);
+        let namesake = Event::InitApply(machine("b", "5"));
+        assert_eq!(gone(&mut present, namesake), ["lab/b 2"], "before its namesake is looked at");
+        assert_eq!(gone(&mut present, Event::InitDone), ["lab/c 3"]);
+        assert_eq!(gone(&mut present, Event::Init), [""; 0]);
+        assert_eq!(gone(&mut present, Event::InitDone), ["lab/a 1", "lab/b 5"]);
+    }
 }

@@ -147,6 +147,11 @@ impl Kind {
         )
     }
 
+    /// Whether a server that has not been started yet says by this that it cannot serve its claim, and another one may.
+    pub fn refuses_claim(self) -> bool {
+        matches!(self, Self::MediaRefused | Self::Unsupported)
+    }
+
     /// The CamelCase word that users see.
     pub fn reason(self) -> &'static str {
         match self {

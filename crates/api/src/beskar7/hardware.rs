@@ -73,6 +73,9 @@ pub struct HardwareDetails {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub nics: Vec<NetworkInterface>,
+    /// How the BMC takes images as virtual media.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_media: Option<VirtualMedia>,
     // Not `firmware`: CRDs of v0.2.7 to v0.3.3 had an object of that name.
     /// Installed firmware and its versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,6 +84,18 @@ pub struct HardwareDetails {
     /// True when the lists above were cut to keep the object small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
+}
+
+/// How a BMC takes images as virtual media.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtualMedia {
+    /// How many virtual CD drives it has.
+    pub drives: u32,
+    /// Schemes of the image URLs that it takes, such as https. Empty if it does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub schemes: Vec<String>,
 }
 
 impl HardwareDetails {

@@ -1,5 +1,6 @@
 //! What the operator says about a machine.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,9 +50,37 @@ pub struct Beskar7MachineStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_ref: Option<LocalObjectReference>,
 
+    /// PhysicalHosts that could not serve the machine and were given back. Each is passed over until its retryAfter, or until
+    /// what the machine asks for is changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
+    pub refused_by: Vec<HostRefusal>,
+
     /// The generation of the spec that this status answers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+}
+
+/// A PhysicalHost that could not serve a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostRefusal {
+    /// Name of the PhysicalHost.
+    pub host: String,
+    /// Why, in one CamelCase word.
+    pub reason: String,
+    /// Why, in a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The image that it was about, without passwords.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Digest of everything that was asked for.
+    pub order: String,
+    /// How often in a row.
+    pub count: u32,
+    /// When the host may be tried again.
+    pub retry_after: Time,
 }
 
 impl Beskar7MachineStatus {

@@ -21,14 +21,16 @@ mod status;
 mod templates;
 
 pub use cluster::{Beskar7Cluster, Beskar7ClusterSpec, Beskar7ClusterStatus};
-pub use hardware::{Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor};
+pub use hardware::{
+    Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor, VirtualMedia,
+};
 pub use host::{
     BootMode, LocalObjectReference, Maintenance, PhysicalHost, PhysicalHostSpec, RedfishConnection, RemoteConfig,
 };
 pub use inspection::{Cpu, Disk, InspectionReport, Memory, Nic};
 pub use inventory::Inventory;
 pub use machine::{Beskar7Machine, Beskar7MachineSpec, HardwareRequirements, ReleasePolicy};
-pub use machine_status::{Beskar7MachineStatus, phases};
+pub use machine_status::{Beskar7MachineStatus, HostRefusal, phases};
 pub use mode::{Mode, OsFamily, ProvisioningMode};
 pub use provider_id::{NotAProviderId, ProviderId};
 pub use selector::{HostSelector, SelectorOperator, SelectorRequirement};

@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 /// what ails it. State, Ready and Age are upstream's. The sentence comes last, since it is long.
 pub(super) const PHYSICAL_HOST: &[Column] = &[
     column("State", ".status.state", "Where the host is in its life"),
-    boolean("Ready", ".status.ready", "Whether the host is enrolled and usable"),
+    column("Ready", READY, "Whether the BMC answers, the hardware is known and nothing is wrong"),
     column("Power", ".status.observedPowerState", "Power, as the BMC reports it"),
     column("Health", ".status.health", "Health of the server and all its parts"),
     column("Fault", ".status.fault.reason", "What is wrong, in a word"),
@@ -26,7 +26,7 @@ pub(super) const MACHINE: &[Column] = &[
     // The label that upstream showed here is written by nobody.
     column("Machine", r#".metadata.ownerReferences[?(@.kind=="Machine")].name"#, "The Machine that owns it"),
     column("Phase", ".status.phase", "Where the machine is in its life"),
-    boolean("Ready", ".status.ready", "Whether the machine has been provisioned"),
+    column("Ready", READY, "Whether the machine has been provisioned and its server runs"),
     column("Host", ".status.hostRef.name", "The PhysicalHost that it has claimed"),
     AGE,
     wide("ProviderID", ".spec.providerID", "The server, as the Node names it"),
@@ -36,7 +36,7 @@ pub(super) const MACHINE: &[Column] = &[
 /// What `kubectl get b7c` shows.
 pub(super) const CLUSTER: &[Column] = &[
     column("Cluster", CLUSTER_NAME, "The cluster that it belongs to"),
-    boolean("Ready", ".status.ready", "Whether the infrastructure is there"),
+    column("Ready", READY, "Whether the infrastructure is there"),
     column("Endpoint", ".spec.controlPlaneEndpoint.host", "Where the cluster's API server is reached"),
     AGE,
     wide("Message", r#".status.conditions[?(@.type=="Ready")].message"#, "Why it is not ready, in a sentence"),
@@ -54,6 +54,8 @@ pub(super) const BOOT_SESSION: &[Column] = &[
     wide("Message", ".spec.problem.message", "What went wrong last, in a sentence"),
 ];
 
+/// The Ready condition: what status.ready says once stays said, whatever becomes of the object.
+const READY: &str = r#".status.conditions[?(@.type=="Ready")].status"#;
 const CLUSTER_NAME: &str = r".metadata.labels.cluster\.x-k8s\.io/cluster-name";
 const AGE: Column =
     Column { type_: "date", ..column("Age", ".metadata.creationTimestamp", "When the object was created") };
@@ -70,10 +72,6 @@ pub(super) struct Column {
 
 const fn column(name: &'static str, path: &'static str, description: &'static str) -> Column {
     Column { name, type_: "string", path, description, wide: false }
-}
-
-const fn boolean(name: &'static str, path: &'static str, description: &'static str) -> Column {
-    Column { type_: "boolean", ..column(name, path, description) }
 }
 
 const fn wide(name: &'static str, path: &'static str, description: &'static str) -> Column {

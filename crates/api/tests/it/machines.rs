@@ -315,7 +315,7 @@ async fn the_table_shows_whose_machine_it_is_and_where() {
     );
     assert_eq!(
         rows[1][..6],
-        ["worker-01", "my-cluster", "worker-x", "Provisioning", "false", "server-01"],
+        ["worker-01", "my-cluster", "worker-x", "Provisioning", "False", "server-01"],
         "\n{table}"
     );
     assert_eq!(rows[1][7..], ["b7://default/server-01", "The server boots."], "\n{table}");

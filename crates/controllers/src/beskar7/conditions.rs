@@ -4,7 +4,7 @@ use api::beskar7::conditions::{self as types, reason};
 use api::beskar7::{PhysicalHost, PhysicalHostStatus};
 use api::capi::Condition;
 use engine::failure::{Class, Failure};
-use engine::host::{ASSUMED_BOOTED, NoteKind, Phase};
+use engine::host::{NoteKind, Phase};
 
 use super::findings::{Finding, holds, known, not, put, unknown};
 use super::offer::RUNNING;
@@ -91,6 +91,9 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
     }
 }
 
+const NOT_OBSERVED: &str =
+    "Boot started, not observed: the BMC reports no boot progress, so the image is assumed to have booted.";
+
 const RUNS_UNASKED: &str = "The server runs although nobody asked for it, so machines pass it over. Set spec.online: false to have it switched off, or spec.claimableWhileRunning: true to have it taken as it is. A claim by hand is accepted.";
 
 fn runs_unasked(view: &View<'_, PhysicalHost>) -> bool {
@@ -108,8 +111,11 @@ fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
         (None, None) => not(type_, Condition::INFO, reason, "Under way."),
     };
     match phase {
-        Phase::Provisioned if record.assumed_booted => holds(type_, reason::ASSUMED_BOOTED, ASSUMED_BOOTED),
-        Phase::Provisioned => holds(type_, "Provisioned", "The server runs for its consumer."),
+        Phase::Provisioned if record.assumed_booted => holds(type_, reason::ASSUMED_BOOTED, NOT_OBSERVED),
+        Phase::Provisioned if record.anchor.adopted => {
+            holds(type_, "Provisioned", "Adopted in use: whatever runs is left as it is.")
+        }
+        Phase::Provisioned => holds(type_, "Provisioned", "The server has booted the image."),
         Phase::Preparing if view.goal.order.is_none() => under_way(reason::WAITING_FOR_BOOT_INFO),
         Phase::Preparing | Phase::Provisioning => under_way(reason::PROVISIONING),
         Phase::Deprovisioning => under_way(reason::DEPROVISIONING),

@@ -1,15 +1,17 @@
 //! The engine's inventory in PhysicalHost's words.
 
-use api::beskar7::{Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor};
+use api::beskar7::{
+    Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor, VirtualMedia,
+};
 use api::capi::{AddressType, MachineAddress};
 use engine::hardware::{self, Hardware};
-use engine::server::Health;
+use engine::server::{Health, Media, Seen};
 
 /// What a status may weigh in all is 256 KiB; the rest of it fits in what this leaves.
 const SIZE_LIMIT: usize = 192 * 1024;
 
 /// The inventory, cut if it is too big for a status.
-pub(super) fn details(hardware: &Hardware, certificate: Option<&str>) -> HardwareDetails {
+pub(super) fn details(hardware: &Hardware, seen: &Seen) -> HardwareDetails {
     let mut details = HardwareDetails {
         manufacturer: hardware.manufacturer.clone(),
         model: hardware.model.clone(),
@@ -28,7 +30,7 @@ pub(super) fn details(hardware: &Hardware, certificate: Option<&str>) -> Hardwar
             model: hardware.bmc.model.clone(),
             firmware_version: hardware.bmc.firmware_version.clone(),
             redfish_version: hardware.bmc.redfish_version.clone(),
-            certificate_fingerprint: certificate.map(str::to_owned),
+            certificate_fingerprint: seen.certificate.clone(),
         }),
         cores: Some(hardware.cores()).filter(|cores| *cores > 0),
         processors: hardware.processors.iter().map(processor).collect(),
@@ -37,12 +39,18 @@ pub(super) fn details(hardware: &Hardware, certificate: Option<&str>) -> Hardwar
         memory_modules: hardware.memory_modules.iter().map(memory_module).collect(),
         drives: hardware.drives.iter().map(drive).collect(),
         nics: hardware.nics.iter().map(nic).collect(),
+        virtual_media: seen.media.as_deref().map(virtual_media),
         firmware_inventory: hardware.firmware.iter().map(firmware).collect(),
         truncated: None,
     };
     details.summary = details.summarise();
     cut(&mut details);
     details
+}
+
+/// How the BMC takes images. Which schemes it takes is known only where its drives tell.
+fn virtual_media(drives: &[Media]) -> VirtualMedia {
+    VirtualMedia { drives: u32::try_from(drives.len()).unwrap_or(u32::MAX), schemes: Vec::new() }
 }
 
 /// Health in PhysicalHost's words.

@@ -1,12 +1,15 @@
 //! Beskar7Machine: a claim on a PhysicalHost, and the order that goes with it.
 
+use std::collections::BTreeMap;
+
 use api::beskar7::conditions::reason;
 use api::beskar7::{
-    Beskar7Machine, BootMode, HostSelector, Mode, ReleasePolicy, SelectorOperator, SelectorRequirement, names,
+    Beskar7Machine, BootMode, HostRefusal, HostSelector, Mode, ReleasePolicy, RemoteConfig, SelectorOperator,
+    SelectorRequirement, names,
 };
 use api::capi;
 use boot::iso::Firmware;
-use engine::claim::{Goal, Leave, Memory, Refused, Road};
+use engine::claim::{Goal, Leave, Memory, Refusal, Refused, Road};
 use engine::failure::Failure;
 use engine::placement::{Request, Requirements, Selector, Term, Test};
 use jiff::Timestamp;
@@ -20,6 +23,8 @@ use crate::cluster_api::MachineView;
 use crate::depot::{Question, boot_url_missing};
 use crate::dialect::HostDialect as _;
 use crate::herald::News;
+use crate::roster::OrderOnHost;
+use crate::vault::digest;
 
 /// Beskar7Machines.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +49,7 @@ impl ClaimDialect for Beskar7Machines {
             needs_bootstrap: needs_data.then(no_bootstrap_data),
             needs_image: is_remote,
             quarantine: machine.spec.release_policy == Some(ReleasePolicy::Quarantine),
+            order: digest(&format!("{:?}", order_of(machine))),
         }
     }
 
@@ -65,6 +71,7 @@ impl ClaimDialect for Beskar7Machines {
         Memory {
             id: machine.annotations().get(names::CLAIM_ID).filter(|id| protected && !id.is_empty()).cloned(),
             provider: machine.spec.provider_id.clone(),
+            refusals: machine.status.iter().flat_map(|status| &status.refused_by).map(refusal).collect(),
         }
     }
 
@@ -82,6 +89,8 @@ impl ClaimDialect for Beskar7Machines {
                 memory_gb: wishes.min_memory_gb.unwrap_or(0).into(),
                 disk_gb: wishes.min_disk_gb.unwrap_or(0).into(),
             },
+            image_scheme: machine.spec.image_url.as_deref().and_then(|url| Some(url.split_once("://")?.0.to_owned())),
+            refused_by: BTreeMap::default(),
             group: group(machine),
         }
     }
@@ -111,6 +120,17 @@ impl ClaimDialect for Beskar7Machines {
                 "userDataSecretRef": served.map(|name| json!({ "name": name })),
             },
         })
+    }
+
+    fn is_ordered(machine: &Beskar7Machine, on_host: &OrderOnHost) -> bool {
+        unservable(machine.spec.mode()).is_some() || order_of(machine) == *on_host
+    }
+
+    fn reorder(machine: &Beskar7Machine, owner: Option<&MachineView>) -> Value {
+        let mut patch = json!({ "spec": Self::order(machine, "", owner)["spec"] });
+        // The claim stays as it is.
+        patch["spec"].as_object_mut().map(|spec| spec.remove("consumerRef"));
+        patch
     }
 
     fn release(id: &str, now: Timestamp, quarantine: Option<&str>) -> Value {
@@ -145,6 +165,29 @@ impl ClaimDialect for Beskar7Machines {
 
     fn news(view: &ClaimView<'_, Beskar7Machine>) -> Option<News> {
         machine_status::news(view)
+    }
+}
+
+/// What a machine wants on its host.
+fn order_of(machine: &Beskar7Machine) -> OrderOnHost {
+    let is_remote = machine.spec.mode() == Mode::RemoteConfig;
+    OrderOnHost {
+        image: machine.spec.image_url.clone(),
+        boot_mode: machine.spec.boot_mode,
+        remote: machine.spec.os_family.filter(|_| is_remote).map(|os_family| RemoteConfig {
+            os_family,
+            config_url: machine.spec.given_config_url().map(str::to_owned),
+        }),
+    }
+}
+
+fn refusal(stored: &HostRefusal) -> Refusal {
+    Refusal {
+        host: stored.host.clone(),
+        order: stored.order.clone(),
+        why: Refused { reason: stored.reason.clone(), message: stored.message.clone() },
+        count: stored.count,
+        until: stored.retry_after.0,
     }
 }
 

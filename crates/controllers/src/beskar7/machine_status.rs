@@ -1,13 +1,14 @@
 //! The status of a Beskar7Machine: where its claim stands, in the words of Cluster API.
 
 use api::beskar7::conditions::{self as types, reason};
-use api::beskar7::{Beskar7Machine, Beskar7MachineStatus, LocalObjectReference, names, phases};
+use api::beskar7::{Beskar7Machine, Beskar7MachineStatus, HostRefusal, LocalObjectReference, names, phases};
 use api::capi::{AddressType, Condition, Initialization, MachineAddress};
-use engine::claim::{Bootstrap, Refused, Standing};
+use engine::claim::{Bootstrap, Refusal, Refused, Standing};
 use engine::placement::domain;
+use engine::server::without_secrets;
 
-use super::findings::{Finding, holds, not, put};
-use crate::claims::ClaimView;
+use super::findings::{Finding, holds, not, put, time};
+use crate::claims::{ClaimView, LASTING};
 use crate::herald::News;
 use crate::roster::Holding;
 
@@ -24,8 +25,9 @@ pub(super) fn project(view: &ClaimView<'_, Beskar7Machine>) -> Option<Beskar7Mac
             put(&mut status.conditions, holds(types::PAUSED, reason::PAUSED, why), view.now);
             return Some(status);
         }
-        standing => told(standing),
+        _ => told(view),
     };
+    status.refused_by = view.refusals.iter().map(|refusal| stored(refusal, view)).collect();
     status.phase = Some(told.phase.to_owned());
     status.host_ref = told.host.map(|name| LocalObjectReference { name: name.to_owned() });
     status.failure_reason = told.failure.map(|refused| refused.reason.clone());
@@ -67,7 +69,7 @@ pub(super) fn news(view: &ClaimView<'_, Beskar7Machine>) -> Option<News> {
     if is_silent(view.standing) || matches!(view.standing, Standing::Paused(_)) {
         return None;
     }
-    let Finding { severity, reason, message, .. } = told(view.standing).ready;
+    let Finding { severity, reason, message, .. } = told(view).ready;
     let before = view.claim.status.as_ref().and_then(|status| status.condition(types::INFRASTRUCTURE_READY));
     let is_new = before.is_none_or(|before| before.reason != reason);
     is_new.then(|| News { warning: [Condition::WARNING, Condition::ERROR].contains(&severity), reason, message })
@@ -91,7 +93,73 @@ struct Told<'a> {
     failure: Option<&'a Refused>,
 }
 
-fn told(standing: &Standing) -> Told<'_> {
+fn told<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
+    let mut told = told_of_standing(view);
+    if view.holding.is_some_and(|holding| holding.host.ignores_order())
+        && matches!(view.standing, Standing::Provisioning { .. } | Standing::Provisioned { .. })
+    {
+        told.ready.message = format!("{} {ORDER_IGNORED}", told.ready.message);
+    }
+    told
+}
+
+const ORDER_IGNORED: &str = "What the machine asks for (imageURL, bootMode, osFamily or configURL) was changed after its server had been started; that has no effect. To boot another image, create a new machine.";
+
+/// How far the host is: what ails it, else what it waits for if that lasts, else that it is on its way.
+fn on_the_way(view: &ClaimView<'_, Beskar7Machine>, host: &str, fault: Option<&Refused>) -> Finding {
+    let not_ready = |severity, reason: &str, message: &str| not(types::INFRASTRUCTURE_READY, severity, reason, message);
+    let holding = view.holding.filter(|holding| holding.host.name == host);
+    if let Some(fault) = fault {
+        let next_try = holding.and_then(|holding| holding.next_try);
+        let next_try = next_try.map(|at| format!(" Next try at {at}.")).unwrap_or_default();
+        let message = format!("PhysicalHost {host}: {}{next_try}", fault.message);
+        return not_ready(Condition::WARNING, &fault.reason, &message);
+    }
+    let waiting = |reason: &str, message: &str| not_ready(Condition::INFO, reason, message);
+    let reason = reason::PHYSICAL_HOST_NOT_READY;
+    let wait = holding.and_then(|holding| holding.waiting.as_ref());
+    let lasts = wait.filter(|wait| wait.since.as_ref().is_none_or(|since| view.now.duration_since(since.0) >= LASTING));
+    if let Some(wait) = lasts {
+        let deadline = wait.deadline.as_ref().map(|at| format!(" Deadline: {}.", at.0)).unwrap_or_default();
+        return waiting(reason, &format!("PhysicalHost {host}: {}{deadline}", wait.message));
+    }
+    // What was said before is not older than a moment.
+    let before = view.claim.status.as_ref().and_then(|status| status.condition(types::INFRASTRUCTURE_READY));
+    match before.filter(|before| wait.is_some() && before.reason == reason && before.message.contains(host)) {
+        Some(before) => waiting(reason, &before.message),
+        None => waiting(reason, &format!("PhysicalHost {host} is being provisioned.")),
+    }
+}
+
+/// Why there is no host, and who refused.
+fn without_host(view: &ClaimView<'_, Beskar7Machine>, why: Option<&str>) -> String {
+    let why = why.unwrap_or("Looking for a host.");
+    let refusals = view.refusals.iter().filter(|refusal| refusal.holds(view.now)).take(REFUSALS_TOLD);
+    let refusals = refusals.map(|Refusal { host, why, until, .. }| {
+        format!("{host}: {}: {} It is tried again after {}.", why.reason, why.message, time(*until).0)
+    });
+    match refusals.collect::<Vec<_>>() {
+        refusals if refusals.is_empty() => why.to_owned(),
+        refusals => format!("{why} Refused by {}", refusals.join(" ")),
+    }
+}
+
+/// A sentence with more of them would not be read.
+const REFUSALS_TOLD: usize = 5;
+
+fn stored(refusal: &Refusal, view: &ClaimView<'_, Beskar7Machine>) -> HostRefusal {
+    HostRefusal {
+        host: refusal.host.clone(),
+        reason: refusal.why.reason.clone(),
+        message: refusal.why.message.chars().take(1024).collect(),
+        image: view.claim.spec.image_url.as_deref().map(without_secrets),
+        order: refusal.order.clone(),
+        count: refusal.count,
+        retry_after: time(refusal.until),
+    }
+}
+
+fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
     let not_ready = |severity, reason: &str, message: &str| not(types::INFRASTRUCTURE_READY, severity, reason, message);
     let waits = |phase, reason: &str, message: &str| Told {
         phase,
@@ -102,7 +170,8 @@ fn told(standing: &Standing) -> Told<'_> {
     };
     let associated =
         |host: &str| holds(types::PHYSICAL_HOST_ASSOCIATED, "Associated", &format!("Claims PhysicalHost {host}."));
-    match standing {
+    match view.standing {
+        Standing::NoClusterApi => waits(phases::PENDING, reason::CLUSTER_API_MISSING, CLUSTER_API_MISSING),
         Standing::AwaitsCluster => waits(
             phases::PENDING,
             reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
@@ -128,7 +197,20 @@ fn told(standing: &Standing) -> Told<'_> {
             waits(phases::PENDING, why.as_ref().map_or("LookingAtImage", |why| why.reason.as_str()), message)
         }
         Standing::AwaitsHost(why) => {
-            waits(phases::PENDING, reason::WAITING_FOR_PHYSICAL_HOST, why.as_deref().unwrap_or("Looking for a host."))
+            waits(phases::PENDING, reason::WAITING_FOR_PHYSICAL_HOST, &without_host(view, why.as_deref()))
+        }
+        Standing::Refused { host, why } => {
+            let message = format!(
+                "PhysicalHost {host} cannot serve this machine: {} It is given back, and another one is looked for.",
+                why.message
+            );
+            Told {
+                phase: phases::PENDING,
+                host: Some(host),
+                ready: not_ready(Condition::WARNING, &why.reason, &message),
+                associated: not(types::PHYSICAL_HOST_ASSOCIATED, Condition::WARNING, &why.reason, &message),
+                failure: None,
+            }
         }
         Standing::Unservable(refused) => Told {
             phase: phases::FAILED,
@@ -140,16 +222,7 @@ fn told(standing: &Standing) -> Told<'_> {
         Standing::Provisioning { host, fault, .. } => Told {
             phase: phases::PROVISIONING,
             host: Some(host),
-            ready: match fault {
-                Some(fault) => {
-                    not_ready(Condition::WARNING, &fault.reason, &format!("PhysicalHost {host}: {}", fault.message))
-                }
-                None => not_ready(
-                    Condition::INFO,
-                    reason::PHYSICAL_HOST_NOT_READY,
-                    &format!("PhysicalHost {host} is being provisioned; its status tells how far it is."),
-                ),
-            },
+            ready: on_the_way(view, host, fault.as_ref()),
             associated: associated(host),
             failure: None,
         },
@@ -158,10 +231,15 @@ fn told(standing: &Standing) -> Told<'_> {
             host: Some(host),
             ready: match trouble {
                 Some(trouble) => not_ready(Condition::WARNING, &trouble.reason, &trouble.message),
+                None if view.holding.is_some_and(|holding| holding.assumed_booted) => holds(
+                    types::INFRASTRUCTURE_READY,
+                    "Provisioned",
+                    &format!("PhysicalHost {host}: boot started, not observed."),
+                ),
                 None => holds(
                     types::INFRASTRUCTURE_READY,
                     "Provisioned",
-                    &format!("PhysicalHost {host} runs for this machine."),
+                    &format!("PhysicalHost {host} has booted the image for this machine."),
                 ),
             },
             associated: associated(host),
@@ -209,6 +287,8 @@ fn told(standing: &Standing) -> Told<'_> {
         }
     }
 }
+
+const CLUSTER_API_MISSING: &str = "Cluster API is not installed: the kinds Machine and Cluster of cluster.x-k8s.io are not served, so this machine has no owner and nothing is done for it. Install Cluster API (that is noticed within seconds), or start the operator with --without-cluster-api to have machines provisioned without it.";
 
 const BOOTSTRAP_MISSING: &str = "The Secret with the bootstrap data, which the Machine names in spec.bootstrap.dataSecretName, does not exist. Create it; it is noticed at once.";
 

@@ -5,12 +5,12 @@ use api::beskar7::{PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
 use api::capi::{self, AddressType, Condition, MachineAddress};
 use engine::claim::{Host, Refused};
 use engine::host::{Anchor, Claim, Milestone, Phase};
-use engine::placement::{Availability, Candidate, Capacity};
+use engine::placement::{Availability, Candidate, Capacity, MediaWays};
 use engine::server::PowerState;
 use kube::ResourceExt;
 
 use crate::dialect::anchor;
-use crate::roster::{Holding, Offer};
+use crate::roster::{Holding, Offer, OrderOnHost};
 
 pub(super) fn offer(host: &PhysicalHost) -> Offer {
     let anchor = anchor(host).ok().flatten();
@@ -26,6 +26,7 @@ fn candidate(host: &PhysicalHost, anchor: Option<&Anchor>) -> Candidate {
         availability: availability(host, anchor),
         rack: host.labels().get(names::RACK_LABEL).filter(|rack| !rack.is_empty()).cloned(),
         capacity: host.status.as_ref().and_then(capacity),
+        media: host.status.as_ref().and_then(media),
         released: annotation(names::RELEASED_AT).and_then(|time| time.parse().ok()),
     }
 }
@@ -75,6 +76,12 @@ fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
     })
 }
 
+fn media(status: &PhysicalHostStatus) -> Option<MediaWays> {
+    let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
+    let media = status.hardware_details.as_ref().filter(|_| inspected)?.unpack().virtual_media?;
+    Some(MediaWays { drives: media.drives, schemes: media.schemes })
+}
+
 /// The claim on the object, and the claim that we act for if that is another one.
 fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
     let spoken = super::claim(host);
@@ -94,6 +101,10 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
         Some((&served.reason, &served.message))
     });
     let wait = status.waiting.as_ref();
+    let refuses = record
+        .as_ref()
+        .and_then(|record| record.fault.as_ref())
+        .is_some_and(|fault| fault.failure.kind.refuses_claim());
     claims
         .into_iter()
         .map(|claim| Holding {
@@ -104,6 +115,9 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
                 bound: bound.as_ref().is_some_and(|bound| bound.id == claim.id),
                 phase: record.as_ref().map_or(Phase::Registering, |record| record.phase),
                 milestone: anchor.map_or(Milestone::None, |anchor| anchor.milestone),
+                // Only its claimer knows what it wants now.
+                ordered: true,
+                refuses,
                 fault: fault.map(|(reason, message)| Refused { reason: reason.clone(), message: message.clone() }),
                 wait: wait.map(|wait| Refused { reason: wait.reason.clone(), message: wait.message.clone() }),
                 power: record.as_ref().map_or(PowerState::Unknown, |record| record.power),
@@ -113,6 +127,14 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
             addresses: addresses(&status),
             labels: host.labels().clone(),
             uuid: hardware.as_ref().and_then(|hardware| hardware.uuid.clone()),
+            order: OrderOnHost {
+                image: host.spec.boot_iso_source.clone(),
+                boot_mode: host.spec.boot_iso_mode,
+                remote: host.spec.remote_config.clone(),
+            },
+            waiting: status.waiting.clone(),
+            next_try: status.fault.as_ref().and_then(|fault| fault.next_try.as_ref()).map(|time| time.0),
+            assumed_booted: record.as_ref().is_some_and(|record| record.assumed_booted),
         })
         .collect()
 }

@@ -44,7 +44,7 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
 fn see(status: &mut PhysicalHostStatus, view: &View<'_, PhysicalHost>) {
     let Some(seen) = view.seen else { return };
     if let Some(found) = &seen.hardware {
-        let details = hardware::details(found, seen.certificate.as_deref());
+        let details = hardware::details(found, seen);
         status.addresses = hardware::addresses(&details.nics);
         status.hardware_details = Some(Inventory::pack(&details));
     }

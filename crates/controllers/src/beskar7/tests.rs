@@ -240,7 +240,7 @@ fn a_huge_inventory_is_cut_and_says_so() {
             version: Some("1.2.3".into()),
         });
     }
-    let details = hardware::details(&inventory, None);
+    let details = hardware::details(&inventory, &engine::server::Seen::default());
     assert_eq!(details.truncated, Some(true));
     assert!(serde_json::to_vec(&details).unwrap().len() < 192 * 1024);
     assert!(details.firmware_inventory.len() > 500);

@@ -74,14 +74,17 @@ fn the_next_in_the_queue_is_told_who_has_the_slots_and_which_of_them_are_faulted
     for host in ["a", "b", "c", "d", "e"] {
         assert_eq!(core.ask(now, host, Ask::Deploy), Answer::Go);
     }
-    let slots = |told: &str| format!("Waiting for the fleet brake: next in queue; 5 of 5 deployment slots used{told} (--max-deployments).");
+    let slots = |told: &str| {
+        format!("Waiting for the fleet brake: next in queue; 5 of 5 deployment slots used{told} (--max-deployments).")
+    };
     assert_eq!(message(&core.ask(now, "f", Ask::Deploy)), slots(": a, b, c and 2 more"));
     core.mark("e", true);
     core.mark("nobody", true);
     assert_eq!(message(&core.ask(now, "f", Ask::Deploy)), slots(", 1 by a faulted host: e, a, b and 2 more"));
     core.mark("d", true);
     assert_eq!(message(&core.ask(now, "f", Ask::Deploy)), slots(", 2 by faulted hosts: d, e, a and 2 more"));
-    let behind = "Waiting for the fleet brake: 1 host is ahead; 5 deployments at a time are allowed (--max-deployments).";
+    let behind =
+        "Waiting for the fleet brake: 1 host is ahead; 5 deployments at a time are allowed (--max-deployments).";
     assert_eq!(message(&core.ask(now, "g", Ask::Deploy)), behind);
 }
 
@@ -95,7 +98,10 @@ fn a_deployment_that_rests_lets_others_have_its_slot_and_asks_again() {
     assert_ne!(core.ask(start, "faulted", Ask::Deploy), Answer::Go, "it asks again like everybody");
     core.rest("faulted");
     assert_ne!(core.ask(start, "third", Ask::Deploy), Answer::Go);
-    assert!(message(&core.ask(start, "third", Ask::Deploy)).contains("1 host is ahead"), "its place in the queue stays");
+    assert!(
+        message(&core.ask(start, "third", Ask::Deploy)).contains("1 host is ahead"),
+        "its place in the queue stays"
+    );
     core.done("other");
     assert_eq!(core.ask(start, "faulted", Ask::Deploy), Answer::Go);
 }

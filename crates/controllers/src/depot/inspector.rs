@@ -55,6 +55,11 @@ impl Inspector {
         Self { depot, wake, verdicts: Arc::default(), tasks: TaskTracker::new() }
     }
 
+    /// How BMCs fetch the images that are served for them.
+    pub(crate) fn scheme(&self) -> Option<String> {
+        Some(self.depot.scheme().to_owned())
+    }
+
     /// What is known of an image.
     pub(crate) fn verdict(&self, question: &Question) -> Image {
         self.verdicts().get(question).map_or(Image::Unknown, |verdict| verdict.image.clone())

@@ -130,6 +130,11 @@ impl Depot {
         })
     }
 
+    /// How BMCs fetch images from us: `http` or `https`.
+    pub(crate) fn scheme(&self) -> &str {
+        self.links.scheme()
+    }
+
     /// Where the BMC finds the image of a shipment, if that can be served at all.
     pub fn image_url(&self, shipment: &Shipment) -> Result<String, Failure> {
         self.order(shipment)?;

@@ -2,11 +2,15 @@
 //!
 //! The host does the work. A claim only says who wants what, waits, and tells its owner where it stands.
 
+mod refusals;
 mod step;
 #[cfg(test)]
 mod tests;
 
+pub use refusals::Refusal;
 pub use step::{Act, Standing, Step, step};
+
+use jiff::Timestamp;
 
 use crate::host::{Milestone, Phase};
 use crate::server::PowerState;
@@ -26,6 +30,8 @@ pub struct Goal {
     pub needs_image: bool,
     /// Keep others from the host once it is released, so that somebody can look at it.
     pub quarantine: bool,
+    /// Tells what is ordered from every other order.
+    pub order: String,
 }
 
 /// Whether a claim is to be kept.
@@ -65,6 +71,8 @@ pub struct Memory {
     pub id: Option<String>,
     /// The host that it was once provisioned on, by the name that the cluster knows.
     pub provider: Option<String>,
+    /// Hosts that could not serve it.
+    pub refusals: Vec<Refusal>,
 }
 
 /// What was just seen.
@@ -80,6 +88,8 @@ pub struct Sight {
     pub image: Image,
     /// Why the placer found no host, if it was asked.
     pub refusal: Option<String>,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// For whom a machine is.
@@ -89,6 +99,8 @@ pub enum Owner {
     Nobody,
     /// Cluster API has not taken it over yet.
     Awaited,
+    /// Nobody can take it over: Cluster API is not installed.
+    NoClusterApi,
     /// Cluster API had it, and its Machine or Cluster is gone for certain.
     Gone,
     /// Nothing may be done now, for this reason: it is paused, or whether it is cannot be told.
@@ -147,8 +159,12 @@ pub struct Host {
     pub phase: Phase,
     /// How far our deployment has come.
     pub milestone: Milestone,
+    /// Whether its order is the one that the claim asks for now.
+    pub ordered: bool,
     /// What is wrong with it.
     pub fault: Option<Refused>,
+    /// Whether its fault says that it cannot serve the claim, and another host may.
+    pub refuses: bool,
     /// What it waits for.
     pub wait: Option<Refused>,
     /// Power, as it was last seen.

@@ -1,6 +1,6 @@
 //! The one function that decides about a claim.
 
-use super::{Bootstrap, Goal, Host, Image, Leave, Machine, Memory, Owner, Refused, Road, Sight};
+use super::{Bootstrap, Goal, Host, Image, Leave, Machine, Memory, Owner, Refusal, Refused, Road, Sight};
 use crate::host::{Milestone, Phase};
 use crate::server::PowerState;
 
@@ -13,7 +13,14 @@ pub enum Act {
     CheckImage,
     /// Let it take part in the placing.
     Place,
-    /// Take the claim off this other host.
+    /// Store who refused. Nothing else is done before that is stored.
+    Remember,
+    /// Write the order on this host anew.
+    Reorder {
+        /// The host.
+        host: String,
+    },
+    /// Take the claim off this host, which is none for it or one too many.
     GiveBack {
         /// The host.
         host: String,
@@ -40,6 +47,8 @@ pub enum Standing {
     Moving,
     /// Cluster API has not taken it over.
     AwaitsOwner,
+    /// Cluster API cannot take it over, because it is not installed.
+    NoClusterApi,
     /// The cluster's infrastructure is not ready.
     AwaitsCluster,
     /// The bootstrap data is not there yet, or not there any more.
@@ -48,6 +57,13 @@ pub enum Standing {
     AwaitsImage(Option<Refused>),
     /// There is no host for it, for this reason.
     AwaitsHost(Option<String>),
+    /// This host could not serve it and is given back; then another one is looked for.
+    Refused {
+        /// The host.
+        host: String,
+        /// Why.
+        why: Refused,
+    },
     /// What it asks for can never be had.
     Unservable(Refused),
     /// What it asks for cannot be had until somebody has done something about it.
@@ -95,6 +111,8 @@ pub struct Step {
     pub standing: Standing,
     /// What to do now, one after the other.
     pub acts: Vec<Act>,
+    /// Who could not serve it, from now on.
+    pub refusals: Vec<Refusal>,
 }
 
 /// Why a host is kept from others after a release that nobody saw the end of.
@@ -104,21 +122,30 @@ const ASKED: &str = "Its machine had the release policy Quarantine.";
 
 /// Decides what follows from what is wanted, remembered and seen. Total and pure.
 pub fn step(goal: &Goal, memory: &Memory, sight: &Sight) -> Step {
+    let mut step = decide(goal, memory, sight);
+    if step.refusals.is_empty() && !matches!(step.standing, Standing::Provisioned { .. }) {
+        step.refusals = Refusal::about(&memory.refusals, &goal.order);
+    }
+    step
+}
+
+fn decide(goal: &Goal, memory: &Memory, sight: &Sight) -> Step {
     if goal.road == Road::Leave(Leave::Move) {
         return Standing::Moving.rests();
     }
     let machine = match &sight.owner {
         Owner::Held(why) => return Standing::Paused(why.clone()).rests(),
         Owner::Machine(machine) => Some(machine),
-        Owner::Nobody | Owner::Awaited | Owner::Gone => None,
+        Owner::Nobody | Owner::Awaited | Owner::NoClusterApi | Owner::Gone => None,
     };
     match goal.road {
         Road::Leave(leave) => part(goal, sight, leave),
-        Road::Keep if matches!(sight.owner, Owner::Awaited | Owner::Gone) => match &sight.host {
+        Road::Keep if matches!(sight.owner, Owner::Awaited | Owner::NoClusterApi | Owner::Gone) => match &sight.host {
             Some(host) => follow(goal, memory, sight, host).without_acts(),
+            None if sight.owner == Owner::NoClusterApi => Standing::NoClusterApi.rests(),
             None => Standing::AwaitsOwner.rests(),
         },
-        Road::Keep if memory.id.is_none() => Step { standing: Standing::AwaitsHost(None), acts: vec![Act::Protect] },
+        Road::Keep if memory.id.is_none() => Standing::AwaitsHost(None).with(Act::Protect),
         Road::Keep => match &sight.host {
             Some(host) => follow(goal, memory, sight, host),
             None => seek(goal, memory, sight, machine),
@@ -167,7 +194,10 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
         // The host's own loop tells whoever took the claim off that the machine still lives.
         return match &memory.provider {
             Some(provider) => Standing::Lost { provider: provider.clone() }.rests(),
-            None => host.standing().rests(),
+            None => match Refusal::find(&memory.refusals, &host.name, &goal.order, sight.now) {
+                Some(refusal) => host.refused(&refusal.why).rests(),
+                None => host.standing().rests(),
+            },
         };
     }
     let never_ran = memory.provider.is_none() && host.never_ran();
@@ -177,6 +207,13 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
     {
         let release = Act::Release { host: host.name.clone(), quarantine: None };
         return Standing::Blocked(why.clone()).with(release);
+    }
+    let awaits_start = never_ran && matches!(host.phase, Phase::Available | Phase::Preparing);
+    if awaits_start && !host.ordered && can_be_ordered(goal, sight) {
+        return host.standing().with(Act::Reorder { host: host.name.clone() });
+    }
+    if let Some(why) = host.fault.as_ref().filter(|_| awaits_start && host.ordered && host.refuses) {
+        return refuse(goal, memory, sight, host, why);
     }
     let provisioned =
         || Standing::Provisioned { host: host.name.clone(), provider: host.provider.clone(), trouble: host.trouble() };
@@ -188,12 +225,27 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
     let mut acts: Vec<_> = doubles.map(|double| Act::GiveBack { host: double.name.clone() }).collect();
     if host.has_booted() {
         acts.push(Act::NameProvider(host.provider.clone()));
-        return Step { standing: provisioned(), acts };
+        return Step { standing: provisioned(), acts, refusals: Vec::new() };
     }
     if goal.needs_image && never_ran {
         acts.push(Act::CheckImage);
     }
-    Step { standing: host.standing(), acts }
+    Step { standing: host.standing(), acts, refusals: Vec::new() }
+}
+
+/// Whether what is asked for now could be had by somebody who asks for it the first time.
+fn can_be_ordered(goal: &Goal, sight: &Sight) -> bool {
+    goal.unservable.is_none() && goal.blocked.is_none() && (!goal.needs_image || sight.image == Image::Good)
+}
+
+/// The host cannot serve the claim, and nothing was started: it is given back once that is remembered.
+fn refuse(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host, why: &Refused) -> Step {
+    let standing = host.refused(why);
+    if Refusal::find(&memory.refusals, &host.name, &goal.order, sight.now).is_some() {
+        return standing.with(Act::GiveBack { host: host.name.clone() });
+    }
+    let refusals = Refusal::add(&memory.refusals, &host.name, &goal.order, why, sight.now);
+    Step { standing, acts: vec![Act::Remember], refusals }
 }
 
 fn part(goal: &Goal, sight: &Sight, leave: Leave) -> Step {
@@ -211,7 +263,7 @@ fn part(goal: &Goal, sight: &Sight, leave: Leave) -> Step {
     if leave == Leave::Force {
         acts.push(Act::LetGo);
     }
-    Step { standing, acts }
+    Step { standing, acts, refusals: Vec::new() }
 }
 
 impl Host {
@@ -223,6 +275,11 @@ impl Host {
     /// Whether it bears the claim, and can be given back as if nothing had been.
     fn can_be_given_back(&self) -> bool {
         self.claimed && (!self.bound || self.never_ran())
+    }
+
+    /// Whether its order was changed too late: the server may run the former one.
+    pub fn ignores_order(&self) -> bool {
+        !self.ordered && !self.never_ran()
     }
 
     /// Whether nothing of ours can run on it. A host whose anchor was lost shows no milestone, but its phase tells.
@@ -239,6 +296,10 @@ impl Host {
         Standing::Provisioning { host: self.name.clone(), wait: self.wait.clone(), fault: self.fault.clone() }
     }
 
+    fn refused(&self, why: &Refused) -> Standing {
+        Standing::Refused { host: self.name.clone(), why: why.clone() }
+    }
+
     /// A BMC that does not answer says nothing about the node; a server without power is no node.
     fn trouble(&self) -> Option<Refused> {
         (self.power == PowerState::Off).then(|| Refused {
@@ -250,11 +311,11 @@ impl Host {
 
 impl Standing {
     fn rests(self) -> Step {
-        Step { standing: self, acts: Vec::new() }
+        Step { standing: self, acts: Vec::new(), refusals: Vec::new() }
     }
 
     fn with(self, act: Act) -> Step {
-        Step { standing: self, acts: vec![act] }
+        Step { standing: self, acts: vec![act], refusals: Vec::new() }
     }
 }
 

@@ -2,6 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_second(60 * minute).unwrap()
+}
+
 fn goal() -> Goal {
     Goal {
         road: Road::Keep,
@@ -10,6 +14,7 @@ fn goal() -> Goal {
         needs_bootstrap: None,
         needs_image: false,
         quarantine: false,
+        order: "order".to_owned(),
     }
 }
 
@@ -18,7 +23,7 @@ fn leaving(leave: Leave) -> Goal {
 }
 
 fn memory() -> Memory {
-    Memory { id: Some("id".to_owned()), provider: None }
+    Memory { id: Some("id".to_owned()), ..Memory::default() }
 }
 
 fn named() -> Memory {
@@ -30,7 +35,14 @@ fn machine() -> Machine {
 }
 
 fn sight() -> Sight {
-    Sight { owner: Owner::Machine(machine()), host: None, doubles: Vec::new(), image: Image::Unknown, refusal: None }
+    Sight {
+        owner: Owner::Machine(machine()),
+        host: None,
+        doubles: Vec::new(),
+        image: Image::Unknown,
+        refusal: None,
+        now: at(0),
+    }
 }
 
 fn owned(machine: Machine) -> Sight {
@@ -45,7 +57,9 @@ fn host() -> Host {
         bound: true,
         phase: Phase::Provisioned,
         milestone: Milestone::Provisioned,
+        ordered: true,
         fault: None,
+        refuses: false,
         wait: None,
         power: PowerState::On,
     }
@@ -67,15 +81,20 @@ fn release(quarantine: bool) -> impl Fn(&Act) -> bool {
     move |act| matches!(act, Act::Release { host, quarantine: reason } if host == "a" && reason.is_some() == quarantine)
 }
 
+fn rests(standing: Standing) -> Step {
+    Step { standing, acts: Vec::new(), refusals: Vec::new() }
+}
+
 #[test]
 fn on_the_way_to_a_host() {
-    let asks = |standing: Standing, act: Act| Step { standing, acts: vec![act] };
-    let rests = |standing: Standing| Step { standing, acts: Vec::new() };
+    let asks = |standing: Standing, act: Act| Step { standing, acts: vec![act], refusals: Vec::new() };
     let imaged = Goal { needs_image: true, ..goal() };
     let fed = Goal { needs_bootstrap: Some(why()), ..goal() };
     let refused = Some("None fits.".to_owned());
     let cases = [
         (goal(), memory(), Sight { owner: Owner::Awaited, ..sight() }, rests(Standing::AwaitsOwner)),
+        (goal(), memory(), Sight { owner: Owner::NoClusterApi, ..sight() }, rests(Standing::NoClusterApi)),
+        (goal(), Memory::default(), Sight { owner: Owner::NoClusterApi, ..sight() }, rests(Standing::NoClusterApi)),
         (goal(), Memory::default(), sight(), asks(Standing::AwaitsHost(None), Act::Protect)),
         (goal(), memory(), owned(Machine { cluster_ready: false, ..machine() }), rests(Standing::AwaitsCluster)),
         (
@@ -143,7 +162,7 @@ fn a_machine_is_named_after_its_host_when_that_has_booted_and_not_before() {
     let waits = Host { wait: Some(why()), ..preparing() };
     let step_before = step(&goal(), &memory(), &on(waits));
     let standing = Standing::Provisioning { host: "a".to_owned(), wait: Some(why()), fault: None };
-    assert_eq!(step_before, Step { standing, acts: Vec::new() });
+    assert_eq!(step_before, rests(standing));
 
     let unbound = Host { bound: false, ..host() };
     assert_eq!(step(&goal(), &memory(), &on(unbound)).acts, [], "the host still shows what an earlier claim left");
@@ -175,7 +194,7 @@ fn a_machine_that_lost_its_host_gets_no_other() {
         on(Host { claimed: false, ..host() }),
         on(Host { name: "b".to_owned(), provider: "b7://lab/b".to_owned(), ..host() }),
     ] {
-        assert_eq!(step(&goal(), &named(), &sight), Step { standing: lost.clone(), acts: Vec::new() }, "{sight:?}");
+        assert_eq!(step(&goal(), &named(), &sight), rests(lost.clone()), "{sight:?}");
     }
 }
 
@@ -200,7 +219,7 @@ fn a_machine_goes_when_its_host_is_free_again() {
     let then = leave(&on(cleaning.clone()));
     assert_eq!(then.standing, Standing::Releasing { host: "a".to_owned(), wait: None, fault: Some(why()) });
     assert_eq!(then.acts, [], "a dead BMC keeps it");
-    assert_eq!(leave(&sight()), Step { standing: Standing::Left, acts: vec![Act::LetGo] });
+    assert_eq!(leave(&sight()), Step { acts: vec![Act::LetGo], ..rests(Standing::Left) });
 
     for seen in [on(host()), on(cleaning)] {
         let forced = step(&leaving(Leave::Force), &named(), &seen);
@@ -221,6 +240,7 @@ fn any_sight() -> impl Strategy<Value = Sight> {
     let owner = prop_oneof![
         Just(Owner::Nobody),
         Just(Owner::Awaited),
+        Just(Owner::NoClusterApi),
         Just(Owner::Gone),
         Just(Owner::Held("?".to_owned())),
         machine,
@@ -239,13 +259,18 @@ fn any_sight() -> impl Strategy<Value = Sight> {
         Just(Milestone::Provisioned),
         Just(Milestone::Releasing),
     ];
-    let host = (any::<(bool, bool)>(), phase, milestone).prop_map(|((claimed, bound), phase, milestone)| Host {
-        claimed,
-        bound,
-        phase,
-        milestone,
-        ..host()
-    });
+    let host = (any::<[bool; 5]>(), phase, milestone).prop_map(
+        |([claimed, bound, ordered, faulted, refuses], phase, milestone)| Host {
+            claimed,
+            bound,
+            phase,
+            milestone,
+            ordered,
+            fault: faulted.then(why),
+            refuses: faulted && refuses,
+            ..host()
+        },
+    );
     let image =
         prop_oneof![Just(Image::Unknown), Just(Image::Good), Just(Image::Unreachable(why())), Just(Image::Bad(why()))];
     let double = host.clone().prop_map(|host| Host { name: "b".to_owned(), ..host });
@@ -255,7 +280,7 @@ fn any_sight() -> impl Strategy<Value = Sight> {
         host,
         doubles,
         image,
-        refusal: None,
+        ..sight()
     })
 }
 
@@ -273,6 +298,7 @@ fn any_goal() -> impl Strategy<Value = Goal> {
         needs_bootstrap: fed.then(why),
         needs_image,
         quarantine,
+        ..goal()
     })
 }
 
@@ -322,17 +348,108 @@ fn a_second_host_is_given_back_unless_something_may_run_there() {
     assert!(matches!(after.acts[..], [Act::GiveBack { .. }, Act::NameProvider(_)]), "while it can be told: {after:?}");
 }
 
+fn refusing() -> Host {
+    Host { fault: Some(why()), refuses: true, ..preparing() }
+}
+
+fn refusal(host: &str, order: &str, until: i64) -> Refusal {
+    Refusal { host: host.to_owned(), order: order.to_owned(), why: why(), count: 1, until: at(until) }
+}
+
+#[test]
+fn a_host_that_refuses_before_it_was_started_is_remembered_and_then_given_back() {
+    for host in [
+        refusing(),
+        Host { milestone: Milestone::None, ..refusing() },
+        Host { bound: false, phase: Phase::Available, milestone: Milestone::None, ..refusing() },
+    ] {
+        let first = step(&goal(), &memory(), &on(host.clone()));
+        assert_eq!(first.standing, Standing::Refused { host: "a".to_owned(), why: why() }, "{host:?}");
+        assert_eq!((first.acts, first.refusals.clone()), (vec![Act::Remember], vec![refusal("a", "order", 10)]));
+        let then = step(&goal(), &Memory { refusals: first.refusals.clone(), ..memory() }, &on(host));
+        assert_eq!((then.acts, then.refusals), (vec![Act::GiveBack { host: "a".to_owned() }], first.refusals));
+    }
+    // What may run is not given back, nor what only fails for a while.
+    for host in [
+        Host { refuses: false, ..refusing() },
+        Host { phase: Phase::Provisioning, milestone: Milestone::Written, ..refusing() },
+        Host { phase: Phase::Provisioned, milestone: Milestone::None, ..refusing() },
+        Host { phase: Phase::Registering, milestone: Milestone::None, ..refusing() },
+        Host { claimed: false, ..refusing() },
+    ] {
+        let after = step(&goal(), &memory(), &on(host));
+        assert!(!after.acts.iter().any(|act| matches!(act, Act::GiveBack { .. } | Act::Remember)), "{after:?}");
+    }
+    assert_eq!(step(&goal(), &named(), &on(refusing())).acts, [], "what was provisioned once stays so");
+}
+
+#[test]
+fn a_host_that_refused_is_left_alone_for_longer_each_time_and_only_for_that_order() {
+    let mut memory = memory();
+    let mut now = 0;
+    for minutes in [10, 20, 40, 80, 160, 240, 240] {
+        let after = step(&goal(), &memory, &Sight { now: at(now), ..on(refusing()) });
+        assert_eq!((after.refusals.len(), after.refusals[0].until), (1, at(now + minutes)));
+        memory.refusals = after.refusals;
+        assert!(memory.refusals[0].holds(at(now + minutes - 1)) && !memory.refusals[0].holds(at(now + minutes)));
+        now += minutes;
+    }
+    let elsewhere = Goal { order: "another".to_owned(), ..goal() };
+    assert_eq!(step(&elsewhere, &memory, &sight()).refusals, [], "forgotten with the order that it was about");
+    assert_eq!(step(&goal(), &memory, &sight()).refusals, memory.refusals);
+    assert_eq!(step(&goal(), &memory, &on(host())).refusals, [], "of no interest once it runs");
+
+    memory.refusals = (0..16).map(|number| refusal(&format!("h{number}"), "order", 10)).collect();
+    let after = step(&goal(), &memory, &on(refusing()));
+    assert_eq!((after.refusals.len(), after.refusals[15].host.as_str()), (16, "a"), "the oldest is forgotten");
+}
+
+#[test]
+fn while_a_host_that_refused_is_cleaned_up_that_is_said() {
+    let memory = Memory { refusals: vec![refusal("a", "order", 10)], ..memory() };
+    let cleaning = Host { claimed: false, phase: Phase::Deprovisioning, milestone: Milestone::Releasing, ..host() };
+    let after = step(&goal(), &memory, &on(cleaning));
+    assert_eq!((after.standing, after.acts), (Standing::Refused { host: "a".to_owned(), why: why() }, vec![]));
+}
+
+#[test]
+fn a_corrected_order_is_written_on_the_host_unless_it_was_started() {
+    let outdated = |host: Host| Host { ordered: false, ..host };
+    let reorder = [Act::Reorder { host: "a".to_owned() }];
+    for host in [preparing(), refusing(), Host { bound: false, phase: Phase::Available, ..preparing() }] {
+        let after = step(&goal(), &memory(), &on(outdated(host)));
+        assert_eq!((after.acts.as_slice(), after.refusals), (reorder.as_slice(), vec![]), "nothing is held against it");
+    }
+    let running = [host(), Host { phase: Phase::Provisioning, milestone: Milestone::Written, ..host() }];
+    for host in running.map(outdated) {
+        assert!(host.ignores_order());
+        assert!(!step(&goal(), &memory(), &on(host)).acts.contains(&reorder[0]));
+    }
+    assert!(!step(&goal(), &named(), &on(outdated(preparing()))).acts.contains(&reorder[0]));
+
+    // An image that somebody has to look at is looked at first.
+    let imaged = Goal { needs_image: true, ..goal() };
+    let seen = |image: Image| step(&imaged, &memory(), &Sight { image, ..on(outdated(preparing())) });
+    assert_eq!(seen(Image::Unknown).acts, [Act::CheckImage]);
+    assert_eq!(seen(Image::Good).acts, reorder);
+    assert!(seen(Image::Bad(why())).acts.iter().all(release(false)));
+    let impossible = Goal { unservable: Some(why()), ..goal() };
+    assert_eq!(step(&impossible, &memory(), &on(outdated(preparing()))).acts, []);
+}
+
 proptest! {
     #[test]
     fn nothing_is_done_to_a_host_without_good_reason(
         goal in any_goal(),
         has_id in any::<bool>(),
         has_provider in any::<bool>(),
+        remembers in any::<bool>(),
         sight in any_sight(),
     ) {
         let memory = Memory {
             id: has_id.then(|| "id".to_owned()),
             provider: (has_id && has_provider).then(|| "b7://lab/a".to_owned()),
+            refusals: if remembers { vec![refusal("a", "order", 10)] } else { Vec::new() },
         };
         let Step { acts, .. } = step(&goal, &memory, &sight);
         if matches!(sight.owner, Owner::Held(_)) || goal.road == Road::Leave(Leave::Move) {
@@ -349,10 +466,20 @@ proptest! {
                     let ran = ran || memory.provider.is_some();
                     prop_assert!(goal.road != Road::Keep || !ran, "a machine that is wanted loses its server");
                 }
+                Act::Remember => prop_assert!(sight.host.as_ref().is_some_and(|host| host.refuses && host.claimed)),
+                Act::Reorder { host } => {
+                    let host = sight.host.as_ref().filter(|seen| seen.name == *host);
+                    let ran = |host: &Host| host.milestone >= Milestone::Written || host.phase == Phase::Provisioned;
+                    prop_assert!(host.is_some_and(|host| host.claimed && !ran(host)));
+                    prop_assert!(goal.road == Road::Keep && memory.provider.is_none());
+                    prop_assert!(matches!(sight.owner, Owner::Nobody | Owner::Machine(_)));
+                }
                 Act::GiveBack { host } => {
-                    let double = sight.doubles.iter().find(|double| double.name == *host);
+                    let is_own = sight.host.as_ref().is_some_and(|seen| seen.name == *host);
+                    let double = sight.host.iter().chain(&sight.doubles).find(|double| double.name == *host);
                     let runs = |double: &Host| double.bound && double.milestone >= Milestone::Written;
                     prop_assert!(double.is_some_and(|double| double.claimed && !runs(double)));
+                    prop_assert!(!is_own || remembers && double.is_some_and(|own| own.refuses), "one that serves");
                     prop_assert!(goal.road == Road::Keep && memory.provider.is_none());
                     prop_assert!(matches!(sight.owner, Owner::Nobody | Owner::Machine(_)));
                 }

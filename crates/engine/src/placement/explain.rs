@@ -25,9 +25,11 @@ pub struct Refusal {
 enum Hurdle {
     Held,
     Running,
+    Refused,
     Unavailable,
     Labels,
     Domain,
+    Media,
     Unknown,
     Hardware,
 }
@@ -54,9 +56,11 @@ impl Bar {
         match self {
             Self::Held(_) => Hurdle::Held,
             Self::Running => Hurdle::Running,
+            Self::Refused(_) => Hurdle::Refused,
             Self::Unavailable(_) => Hurdle::Unavailable,
             Self::Label(_) => Hurdle::Labels,
             Self::Domain(_) => Hurdle::Domain,
+            Self::NoDrive | Self::Schemes(_) => Hurdle::Media,
             Self::Unknown => Hurdle::Unknown,
             Self::Cores(_) | Self::Memory(_) | Self::Disk(_) => Hurdle::Hardware,
         }
@@ -90,9 +94,11 @@ impl Hurdle {
         match self {
             Self::Held => format!("{count} {is} claimed"),
             Self::Running => format!("{count} {is} running although nobody asked for it"),
+            Self::Refused => format!("{count} {has} refused"),
             Self::Unavailable => format!("{count} {is} not available"),
             Self::Labels => format!("{count} {has} other labels"),
             Self::Domain => format!("{count} {is} in another failure domain"),
+            Self::Media => format!("{count} cannot boot the image"),
             Self::Unknown => format!("{count} {has} no known hardware"),
             Self::Hardware => format!("{count} {has} too little hardware"),
         }
@@ -103,7 +109,12 @@ impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Held(holder) => write!(f, "claimed by {holder}"),
-            Self::Running => f.write_str("running: set spec.online: false, or spec.claimableWhileRunning: true to have it taken as it is"),
+            Self::Running => f.write_str(
+                "running: set spec.online: false, or spec.claimableWhileRunning: true to have it taken as it is",
+            ),
+            Self::Refused(reason) => write!(f, "refused: {reason}"),
+            Self::NoDrive => f.write_str("no virtual CD drive"),
+            Self::Schemes(schemes) => write!(f, "takes images only by {}", schemes.join(", ")),
             Self::Unavailable(state) => write!(f, "is {state}"),
             Self::Label(term) => write!(f, "not {term}"),
             Self::Domain(Some(domain)) => write!(f, "in failure domain {domain}"),

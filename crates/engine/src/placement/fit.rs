@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Availability, Candidate, Capacity, Request};
+use super::{Availability, Candidate, Capacity, MediaWays, Request};
 
 /// How much a host must have at least. Zero asks for nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,10 +55,16 @@ pub enum Bar {
     Running,
     /// It is in this state.
     Unavailable(String),
+    /// It could not serve this claim lately, for this reason.
+    Refused(String),
     /// This term of the selector does not hold.
     Label(Term),
     /// It is in another failure domain, or in none.
     Domain(Option<String>),
+    /// It has no virtual CD drive.
+    NoDrive,
+    /// It takes images only by these schemes.
+    Schemes(Vec<String>),
     /// Nothing is known of its hardware.
     Unknown,
     /// It has only so many cores.
@@ -81,6 +87,7 @@ impl Request {
             Availability::Running => bars.push(Bar::Running),
             Availability::Unavailable(state) => bars.push(Bar::Unavailable(state.clone())),
         }
+        bars.extend(self.refused_by.get(&host.name).cloned().map(Bar::Refused));
         bars.extend(self.selector.0.iter().filter(|term| !term.holds(&host.labels)).cloned().map(Bar::Label));
         if let Some(name) = &self.failure_domain {
             let found = domain(&host.labels, &self.domain_keys);
@@ -88,8 +95,22 @@ impl Request {
                 bars.push(Bar::Domain(found.map(str::to_owned)));
             }
         }
+        if let (Some(scheme), Some(media)) = (&self.image_scheme, &host.media) {
+            bars.extend(media.bar(scheme));
+        }
         bars.extend(self.requirements.bars(host.capacity.as_ref()));
         bars
+    }
+}
+
+impl MediaWays {
+    /// What keeps a server from images of this scheme.
+    fn bar(&self, scheme: &str) -> Option<Bar> {
+        let takes = self.schemes.is_empty() || self.schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme));
+        match self.drives {
+            0 => Some(Bar::NoDrive),
+            _ => (!takes).then(|| Bar::Schemes(self.schemes.clone())),
+        }
     }
 }
 

@@ -33,6 +33,10 @@ pub struct Request {
     pub domain_keys: Vec<String>,
     /// What the host must have.
     pub requirements: Requirements,
+    /// How its BMC fetches the image that the server boots from virtual media, such as `https`; `None` if it boots in another way.
+    pub image_scheme: Option<String>,
+    /// Hosts that could not serve this claim lately, and why in a word.
+    pub refused_by: BTreeMap<String, String>,
     /// Claims of one group are spread over racks.
     pub group: String,
 }
@@ -52,6 +56,8 @@ pub struct Candidate {
     pub rack: Option<String>,
     /// What is known of its hardware; `None` before it was inspected.
     pub capacity: Option<Capacity>,
+    /// What is known of its virtual CD drives; `None` if nobody has looked.
+    pub media: Option<MediaWays>,
     /// When it was last released; `None` if nobody ever had it.
     pub released: Option<Timestamp>,
 }
@@ -83,6 +89,15 @@ pub struct Capacity {
     pub memory_bytes: u64,
     /// Sizes of the disks, as far as the BMC tells.
     pub disk_bytes: Vec<u64>,
+}
+
+/// How a server takes images.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MediaWays {
+    /// How many virtual CD drives its BMC shows.
+    pub drives: u32,
+    /// Schemes of the image URLs that it takes; empty if it does not tell.
+    pub schemes: Vec<String>,
 }
 
 /// What became of a request.

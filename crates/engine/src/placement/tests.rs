@@ -18,6 +18,8 @@ fn request(claimant: &str) -> Request {
         failure_domain: None,
         domain_keys: vec!["site".to_owned(), ZONE.to_owned()],
         requirements: Requirements::default(),
+        image_scheme: Some("http".to_owned()),
+        refused_by: BTreeMap::new(),
         group: "workers".to_owned(),
     }
 }
@@ -30,6 +32,7 @@ fn host(name: &str) -> Candidate {
         availability: Availability::Free,
         rack: None,
         capacity: Some(Capacity { cores: 16, memory_bytes: 32 << 30, disk_bytes: vec![480_000_000_000; 2] }),
+        media: None,
         released: None,
     }
 }
@@ -211,6 +214,37 @@ fn a_host_that_runs_although_nobody_asked_is_passed_over_and_it_is_said_what_to_
     );
 }
 
+#[test]
+fn a_host_that_cannot_fetch_the_image_or_has_no_drive_is_passed_over() {
+    let ways = |name: &str, drives, schemes: &[&str]| {
+        let schemes = schemes.iter().map(ToString::to_string).collect();
+        Candidate { media: Some(MediaWays { drives, schemes }), ..host(name) }
+    };
+    let hosts = [ways("a", 0, &[]), ways("b", 1, &["https", "smb"]), ways("c", 2, &[]), ways("d", 1, &["HTTP"])];
+    assert_eq!(placed(request("m"), &hosts), "c", "who does not tell may be able to");
+    assert_eq!(placed(request("m"), &hosts[3..]), "d");
+    assert_eq!(
+        refused(request("m"), &hosts[..2]),
+        "None of the 2 PhysicalHosts in namespace lab fits: 2 cannot boot the image. Nearest: a (no virtual CD drive); b (takes \
+         images only by https, smb)."
+    );
+    let by_network = Request { image_scheme: None, ..request("m") };
+    assert_eq!(placed(by_network, &hosts), "a", "who boots in another way needs no drive");
+}
+
+#[test]
+fn a_host_that_refused_a_claim_is_passed_over_by_it_and_by_nobody_else() {
+    let hosts = [host("a"), host("b")];
+    let refused_by = BTreeMap::from([("a".to_owned(), "MediaRefused".to_owned())]);
+    let again = Request { refused_by, ..request("m") };
+    assert_eq!(placed(again.clone(), &hosts), "b");
+    assert_eq!(placed(request("other"), &hosts), "a");
+    assert_eq!(
+        refused(again, &hosts[..1]),
+        "The only PhysicalHost in namespace lab does not fit: 1 has refused. Nearest: a (refused: MediaRefused)."
+    );
+}
+
 fn any_host() -> impl Strategy<Value = Candidate> {
     let availability = prop_oneof![
         3 => Just(Availability::Free),
@@ -226,6 +260,8 @@ fn any_host() -> impl Strategy<Value = Candidate> {
             availability,
             rack: (rack > 0).then(|| format!("r{rack}")),
             capacity: (cores > 0).then(|| Capacity { cores, ..Capacity::default() }),
+            media: (cores != 1)
+                .then(|| MediaWays { drives: cores, schemes: vec![["http", "nfs"][usize::from(rack > 1)].to_owned()] }),
             released: released.map(at),
         },
     )
@@ -239,6 +275,7 @@ fn any_request() -> impl Strategy<Value = Request> {
             namespace: format!("n{namespace}"),
             failure_domain: (domain > 0).then(|| format!("d{domain}")),
             requirements: Requirements { cores, ..Requirements::default() },
+            refused_by: if name % 3 == 0 { [("h1".to_owned(), "Why".to_owned())].into() } else { BTreeMap::new() },
             group: format!("g{group}"),
             ..request("")
         },

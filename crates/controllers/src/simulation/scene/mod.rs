@@ -1,6 +1,7 @@
 //! Scenes: the whole process under paused time, as in [`super::whole`], but what happens is written down test by test.
 
 mod kinds;
+mod owners;
 mod placing;
 mod slots;
 
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::fate::Life;
 use super::fleet::Servers;
 use super::play::host;
+use super::whole::wire::Wire;
 use crate::brake::BrakeConfig;
 use crate::clock::{Clock as _, TokioClock};
 use crate::metrics::Metrics;
@@ -37,6 +39,8 @@ pub(super) struct Scene {
     server: Server,
     pub(super) admin: Client,
     pub(super) servers: Servers,
+    /// The way of operators to the API server.
+    pub(super) wire: Wire,
     clock: TokioClock,
     stop: CancellationToken,
     work: JoinSet<()>,
@@ -60,7 +64,8 @@ impl Scene {
         let admin = Client::new(server.router(), NAMESPACE);
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
         let servers = Servers::new(&names, &mut fastrand::Rng::with_seed(1));
-        let scene = Self { server, admin, servers, clock, stop: CancellationToken::new(), work: JoinSet::new() };
+        let wire = Wire::new(server.router());
+        let scene = Self { server, admin, servers, wire, clock, stop: CancellationToken::new(), work: JoinSet::new() };
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).unwrap();
         Api::<Namespace>::all(scene.admin.clone()).create(&PostParams::default(), &namespace).await.unwrap();
         for definition in api::crds() {
@@ -74,9 +79,17 @@ impl Scene {
 
     /// The host of a server, with its Secret.
     pub(super) async fn add_host(&self, name: &str, spec: Value) {
+        self.add_secret(name).await;
+        self.add_host_as(name, spec).await;
+    }
+
+    pub(super) async fn add_secret(&self, name: &str) {
         let secret = json!({"metadata": {"name": name}, "stringData": {"username": "admin", "password": "password"}});
         let secrets: Api<Secret> = Api::namespaced(self.admin.clone(), NAMESPACE);
         secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    }
+
+    pub(super) async fn add_host_as(&self, name: &str, spec: Value) {
         let mut object = host(name);
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         self.hosts().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
@@ -119,7 +132,7 @@ impl Scene {
         };
         configure(&mut config);
         let operator = Operator {
-            client: Client::new(self.server.router(), NAMESPACE),
+            client: self.wire.client(&Life::default()),
             config,
             dial: self.servers.dial(&(Arc::new(|_: &str| None) as _), &Life::default()),
             clock: Arc::new(self.clock),
@@ -202,7 +215,8 @@ impl Scene {
 
     fn told(&self) -> String {
         let plurals = ["physicalhosts", "beskar7machines"].into_iter();
-        let names = self.servers.all().map(|bmc| bmc.name().to_owned()).chain(["node", "node-0", "node-1"].map(str::to_owned));
+        let names =
+            self.servers.all().map(|bmc| bmc.name().to_owned()).chain(["node", "node-0", "node-1"].map(str::to_owned));
         let names: Vec<_> = names.collect();
         plurals
             .flat_map(|plural| names.iter().map(move |name| (plural, name)))

@@ -8,7 +8,7 @@ mod owners;
 mod stage;
 mod turns;
 mod users;
-mod wire;
+pub(super) mod wire;
 
 /// As many as fit into half a minute of a build machine; `make soak` plays the rest.
 const SEEDS: u64 = 25;

@@ -22,7 +22,7 @@ const PATCH: &str = "application/merge-patch+json";
 
 /// What lies between all operators and the API server.
 #[derive(Clone)]
-pub(super) struct Wire {
+pub(in crate::simulation) struct Wire {
     router: Router,
     state: Arc<Mutex<State>>,
     /// Writes that have not arrived yet. They outlive whoever sent them.
@@ -45,7 +45,7 @@ struct State {
 
 /// How an outage shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outage {
+pub(in crate::simulation) enum Outage {
     /// Nobody answers.
     Refused,
     /// Somebody answers, but cannot help.
@@ -58,46 +58,46 @@ pub(super) enum Outage {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was lost")]
-pub(super) struct ConnectionLost;
+pub(in crate::simulation) struct ConnectionLost;
 
 impl Wire {
-    pub(super) fn new(router: Router) -> Self {
+    pub(in crate::simulation) fn new(router: Router) -> Self {
         Self { router, state: Arc::default(), under_way: TaskTracker::new() }
     }
 
     /// The way of one process.
-    pub(super) fn client(&self, life: &Life) -> Client {
+    pub(in crate::simulation) fn client(&self, life: &Life) -> Client {
         Client::new(Line { wire: self.clone(), life: life.clone() }, "lab")
     }
 
-    pub(super) fn fail_until(&self, until: Instant, outage: Outage) {
+    pub(in crate::simulation) fn fail_until(&self, until: Instant, outage: Outage) {
         self.state().outage = Some((until, outage));
     }
 
     /// Before each of the next so many writes to hosts and machines, somebody else changes the object.
-    pub(super) fn interfere(&self, count: u32) {
+    pub(in crate::simulation) fn interfere(&self, count: u32) {
         self.state().rivals = count;
     }
 
     /// The next claim, release or anchor that is written arrives only after so long, whatever becomes of its sender.
-    pub(super) fn hold_up(&self, span: Duration) {
+    pub(in crate::simulation) fn hold_up(&self, span: Duration) {
         self.state().late = Some(span);
     }
 
-    pub(super) fn cut_watches(&self) {
+    pub(in crate::simulation) fn cut_watches(&self) {
         std::mem::take(&mut self.state().cut).cancel();
     }
 
-    pub(super) fn calm_down(&self) {
+    pub(in crate::simulation) fn calm_down(&self) {
         let mut state = self.state();
         (state.outage, state.rivals, state.late) = (None, 0, None);
     }
 
-    pub(super) fn writes(&self) -> u64 {
+    pub(in crate::simulation) fn writes(&self) -> u64 {
         self.state().writes
     }
 
-    pub(super) fn last_write(&self) -> String {
+    pub(in crate::simulation) fn last_write(&self) -> String {
         self.state().last_write.clone()
     }
 

@@ -1,0 +1,61 @@
+//! Hosts that could not serve a claim, and for how long they are not asked again.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Refused;
+
+/// So many are remembered; in a bigger fleet somebody has to look at the image or at the BMCs.
+const REMEMBERED: usize = 16;
+/// How long a host is not asked again after its first refusal; twice as long after each further one.
+const FIRST: SignedDuration = SignedDuration::from_mins(10);
+const MOST: SignedDuration = SignedDuration::from_hours(4);
+
+/// A host that could not serve a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The host.
+    pub host: String,
+    /// What was ordered then. Says nothing about another order.
+    pub order: String,
+    /// Why.
+    pub why: Refused,
+    /// How often in a row.
+    pub count: u32,
+    /// Until when the host is not asked again.
+    pub until: Timestamp,
+}
+
+impl Refusal {
+    /// Whether the host is not asked now.
+    pub fn holds(&self, now: Timestamp) -> bool {
+        now < self.until
+    }
+
+    /// The refusal of this host by which a claim passes it over now.
+    pub(super) fn find<'a>(known: &'a [Self], host: &str, order: &str, now: Timestamp) -> Option<&'a Self> {
+        known.iter().find(|refusal| refusal.host == host && refusal.order == order && refusal.holds(now))
+    }
+
+    /// Those that are about this order, whenever they were: a host that refuses again is left alone for longer.
+    pub(super) fn about(known: &[Self], order: &str) -> Vec<Self> {
+        known.iter().filter(|refusal| refusal.order == order).cloned().collect()
+    }
+
+    /// The same and one more.
+    pub(super) fn add(known: &[Self], host: &str, order: &str, why: &Refused, now: Timestamp) -> Vec<Self> {
+        let mut all = Self::about(known, order);
+        let before = all.iter().position(|refusal| refusal.host == host).map(|at| all.remove(at));
+        let count = before.map_or(0, |before| before.count).saturating_add(1);
+        let pause = FIRST.saturating_mul(1 << count.saturating_sub(1).min(8)).min(MOST);
+        all.push(Self {
+            host: host.to_owned(),
+            order: order.to_owned(),
+            why: why.clone(),
+            count,
+            until: now.saturating_add(pause).unwrap_or(Timestamp::MAX),
+        });
+        let surplus = all.len().saturating_sub(REMEMBERED);
+        all.drain(..surplus);
+        all
+    }
+}
