@@ -355,8 +355,8 @@ impl<D: HostDialect> HostLoop<D> {
         }
         let mut metadata = json!({});
         let text = step.record.anchor.to_json();
-        // An anchor that we cannot read is not ours to overwrite.
-        if case.remembered.anchor.is_ok() && host.annotations().get(ANCHOR_ANNOTATION) != Some(&text) {
+        let is_stored = case.remembered.anchor.as_ref().is_ok_and(|known| known.as_ref() == Some(&step.record.anchor));
+        if !step.leave_anchor && !is_stored {
             metadata["annotations"] = json!({ ANCHOR_ANNOTATION: text });
         }
         let finalizers = host.finalizers();

@@ -28,6 +28,9 @@ pub const UPSTREAM_FORCE_RELEASE: &str = "infrastructure.cluster.x-k8s.io/force-
 pub const FORCE_DELETE: &str = "beskar7.io/force-delete";
 /// Annotation for users: a new value (any text: it is the request's id) asks for one reboot.
 pub const REBOOT: &str = "beskar7.io/reboot";
+/// Annotation for users: a new value (any text: it is the request's id) makes `spec.online` a new request. One that was made before
+/// the host was claimed or released does not count any more.
+pub const POWER_REQUEST: &str = "beskar7.io/power-request";
 /// Annotation for users: a new value (any text: it is the request's id) asks for one new look at the hardware.
 pub const INSPECT: &str = "beskar7.io/inspect";
 /// Annotation for users: `true` releases a host whose `consumerRef` was removed although the consumer lives.

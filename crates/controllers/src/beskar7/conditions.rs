@@ -18,7 +18,8 @@ fn failed(type_: &'static str, failure: &Failure) -> Finding {
 }
 
 /// Conditions that are there only as long as there is something to say.
-const PASSING: [&str; 3] = [types::PAUSED, types::ORDER_IN_EFFECT, types::BOOT_SERVED];
+const PASSING: [&str; 4] =
+    [types::PAUSED, types::ORDER_IN_EFFECT, types::POWER_REQUEST_IN_EFFECT, types::BOOT_SERVED];
 
 /// All conditions, for a status that is complete but for them.
 pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Vec<Condition> {
@@ -30,7 +31,7 @@ pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus
     for finding in std::iter::once(ready).chain(findings) {
         put(&mut conditions, finding, view.now);
     }
-    for finding in [order_in_effect(view), boot_served(view)].into_iter().flatten() {
+    for finding in remarks(view).chain(boot_served(view)) {
         conditions.extend(known(&status.conditions, finding.type_).cloned());
         put(&mut conditions, finding, view.now);
     }
@@ -126,14 +127,18 @@ fn healthy(status: &PhysicalHostStatus) -> Finding {
     }
 }
 
-/// Only said of a host in use whose order is not what runs on it.
-fn order_in_effect(view: &View<'_, PhysicalHost>) -> Option<Finding> {
-    let note = view.step.notes.first()?;
-    let reason = match note.kind {
-        NoteKind::Adopted => reason::ADOPTED,
-        NoteKind::OrderChanged => reason::ORDER_CHANGED,
-    };
-    Some(not(types::ORDER_IN_EFFECT, Condition::WARNING, reason, &note.message))
+/// Only said of a host in use whose order is not what runs on it, and of a host whose power is not as its spec says.
+fn remarks(view: &View<'_, PhysicalHost>) -> impl Iterator<Item = Finding> {
+    view.step.notes.iter().map(|note| {
+        let (type_, severity, reason) = match note.kind {
+            NoteKind::Adopted => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ADOPTED),
+            NoteKind::OrderChanged => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ORDER_CHANGED),
+            NoteKind::PowerRequestOutdated => {
+                (types::POWER_REQUEST_IN_EFFECT, Condition::INFO, reason::POWER_REQUEST_OUTDATED)
+            }
+        };
+        not(type_, severity, reason, &note.message)
+    })
 }
 
 /// Only said of a host that the boot service has told something about.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::beskar7::PhysicalHost;
+use api::beskar7::{PhysicalHost, names};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::{self, store::Writer};
@@ -216,9 +216,15 @@ impl Stage {
             }
             Turn::Power => {
                 let wish = [None, Some(true), Some(false)][random.usize(..3)];
-                self.model.edit_host(name, |host| match wish {
-                    Some(wish) => host["spec"]["online"] = json!(wish),
-                    None => drop(host["spec"].as_object_mut().and_then(|spec| spec.remove("online"))),
+                let id = random.bool().then(|| format!("{:x}", random.u64(..)));
+                self.model.edit_host(name, |host| {
+                    match wish {
+                        Some(wish) => host["spec"]["online"] = json!(wish),
+                        None => drop(host["spec"].as_object_mut().and_then(|spec| spec.remove("online"))),
+                    }
+                    if let Some(id) = id {
+                        host["metadata"]["annotations"][names::POWER_REQUEST] = json!(id);
+                    }
                 });
             }
             Turn::Delete => {

@@ -18,6 +18,8 @@ pub struct Goal {
     pub order: Option<Order>,
     /// Whether it should have power; `None` leaves the power alone.
     pub online: Option<bool>,
+    /// Tells a request for power from an earlier one of the same words.
+    pub power_id: Option<String>,
     /// Firmware to boot with.
     pub boot_mode: Option<BootMode>,
     /// A request to restart it, told from earlier ones by its id.
@@ -30,6 +32,26 @@ pub struct Goal {
     pub release_anyway: bool,
     /// The owner says: provision it, although it was adopted as it is.
     pub provision_adopted: bool,
+}
+
+impl Goal {
+    /// What is asked of the server's power, if anything is.
+    pub fn power_request(&self) -> Option<PowerRequest> {
+        // It goes into the anchor, so whatever an annotation says must fit there.
+        let id = self.power_id.as_ref().map(|id| id.chars().take(64).collect());
+        Some(PowerRequest { online: self.online?, id })
+    }
+}
+
+/// What is asked of a server's power. A request counts until a claim or a release outdates it, and a new one needs another value
+/// or another id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PowerRequest {
+    /// Whether the server is to have power.
+    pub online: bool,
+    /// Tells it from an earlier request of the same value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// Whether and how we manage a host.

@@ -41,6 +41,7 @@ impl Scene<'_> {
         self.record.anchor.uuid = None;
         self.record.anchor.pin = None;
         self.record.anchor.powered_on = false;
+        self.record.anchor.outdated = None;
         if !self.record.phase.is_aside() && self.record.phase != Phase::Registering {
             self.advance(Phase::Registering, "The address was changed: this is another server.");
         }

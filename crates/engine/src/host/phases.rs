@@ -1,7 +1,7 @@
 //! What happens in each phase.
 
 use super::{
-    Ask, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe,
+    Ask, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Since,
     claims::{CHECKING_CONSUMER, Verdict, WAITING_FOR_CONSUMER},
     observe::seen_uuid,
     pace,
@@ -100,6 +100,7 @@ impl Scene<'_> {
             }
             let message = format!("Claimed by {}.", claim.consumer);
             self.record.anchor.claim = Some(claim);
+            self.outdate_power_request(Since::Claim);
             self.advance(Phase::Preparing, &message);
             return self.prepare();
         }
@@ -256,6 +257,8 @@ impl Scene<'_> {
         }
         self.record.anchor.release();
         self.record.anchor.powered_on = false;
+        self.outdate_power_request(Since::Release);
+        self.skip_restart();
         self.record.boots = 0;
         self.record.assumed_booted = false;
         self.record.disarming = None;

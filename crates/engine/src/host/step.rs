@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Anchor, Ask, BmcSight, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Moving, Origin, Phase, Record, Road,
-    Sight, Wait, pace,
+    Anchor, Ask, BmcSight, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Moving, Origin, OutdatedRequest, Phase,
+    Record, Road, Sight, Since, Wait, pace,
 };
 use crate::{
     failure::{Failure, Kind},
@@ -78,6 +78,8 @@ pub struct Step {
     /// Whether the claim on the object is to be taken off: its claimer does not exist, and nothing was done for it. Then
     /// nothing else is to be done.
     pub unclaim: bool,
+    /// Whether the anchor on the object is not ours to overwrite: it cannot be read, or somebody has edited it.
+    pub leave_anchor: bool,
     /// Whether nothing was decided yet, for want of a look: there is nothing to store.
     pub undecided: bool,
     /// Whether the host can be forgotten.
@@ -104,6 +106,8 @@ pub enum NoteKind {
     Adopted,
     /// The order was changed after it had been carried out.
     OrderChanged,
+    /// The power is not as spec.online says, which was said before the host was claimed or released.
+    PowerRequestOutdated,
 }
 
 /// Something that just happened.
@@ -166,6 +170,10 @@ impl<'a> Scene<'a> {
             Ok(anchor) => (anchor, None),
             Err(failure) => (None, Some(failure)),
         };
+        let edited = anchor.as_ref().zip(remembered.record.as_ref());
+        let edited = edited.and_then(|(anchor, record)| anchor.contradicts(&record.anchor));
+        let anchor = anchor.filter(|_| edited.is_none());
+        let unreadable = unreadable.or(edited);
         let unknown = anchor.is_none() && lost;
         let mut record = match (anchor, remembered.record) {
             (anchor, None) => Record::from_anchor(anchor.unwrap_or_default(), now),
@@ -184,12 +192,16 @@ impl<'a> Scene<'a> {
             && let Some(adopted) = adopted_anchor(goal)
         {
             record.anchor = adopted;
+            // For all we know it was given power a moment ago.
+            record.started = Some(now);
             events.push(Event { warning: false, reason: "Adopted", message: ADOPTED.into() });
         }
         if lost {
             // Whether it was carried out is forgotten. A restart that does not come hurts less than a second one.
             record.rebooted.clone_from(&goal.reboot);
         }
+        let request = goal.power_request();
+        record.anchor.outdated.take_if(|outdated| Some(&outdated.request) != request.as_ref());
         record.align(now);
         record.bound_times(now);
         // Numbers of acts are never used twice, also not after a lost status: a sight must not look newer than it is.
@@ -258,6 +270,7 @@ impl<'a> Scene<'a> {
         if self.record.anchor != self.anchor_before && self.unreadable.is_none() {
             self.record.anchor.seq = self.anchor_before.seq.saturating_add(1);
         }
+        self.tell_outdated_request();
         // What has happened on the way to here must be stored, or it would happen again.
         let undecided = self.undecided && self.events.is_empty() && self.record.anchor == self.anchor_before;
         Step {
@@ -268,6 +281,7 @@ impl<'a> Scene<'a> {
             ask: self.ask,
             inquire: self.inquire,
             unclaim: self.unclaim,
+            leave_anchor: self.unreadable.is_some(),
             undecided,
             finished: self.finished,
             notes: self.notes,
@@ -503,6 +517,8 @@ fn adopted_anchor(goal: &Goal) -> Option<Anchor> {
         deployment: goal.order.as_ref().map(|order| order.deployment.clone()),
         milestone: Milestone::Provisioned,
         adopted: true,
+        // Nobody knows when it was made, so it turns nobody's server off.
+        outdated: goal.power_request().map(|request| OutdatedRequest { request, since: Since::Claim }),
         ..Anchor::default()
     })
 }
@@ -513,6 +529,11 @@ fn catch_up(mut record: Record, anchor: Anchor) -> Record {
     if !same {
         record.boots = 0;
         record.fault.take_if(|fault| fault.origin == Origin::Act);
+    }
+    // A deployment that had begun to boot may run by now: whether it is started again is decided anew.
+    let mut anchor = anchor;
+    if same && record.anchor.milestone == Milestone::Written && anchor.milestone < Milestone::Written {
+        anchor.milestone = Milestone::Written;
     }
     // What was decided together with this anchor was not performed.
     record.doing = None;

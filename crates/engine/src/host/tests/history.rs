@@ -26,6 +26,7 @@ enum Op {
     Order(&'static str),
     Unorder,
     Online(Option<bool>),
+    AskPower(bool),
     Reboot,
     Inspect,
     Road(Road),
@@ -88,6 +89,7 @@ fn wish() -> impl Strategy<Value = Op> {
         4 => prop_oneof![Just(IMAGE), Just(OTHER_IMAGE)].prop_map(Op::Order),
         1 => Just(Op::Unorder),
         3 => prop_oneof![Just(None), Just(Some(true)), Just(Some(false))].prop_map(Op::Online),
+        2 => proptest::bool::ANY.prop_map(Op::AskPower),
         2 => Just(Op::Reboot),
         1 => Just(Op::Inspect),
         2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Detach)].prop_map(Op::Road),
@@ -231,6 +233,10 @@ impl World {
             }
             Op::Unorder => goal.order = None,
             Op::Online(online) => goal.online = *online,
+            Op::AskPower(on) => {
+                goal.online = Some(*on);
+                goal.power_id = Some(format!("power-{}", self.steps));
+            }
             Op::Reboot => goal.reboot = Some(format!("reboot-{}", self.steps)),
             Op::Inspect => goal.inspect = Some(format!("inspect-{}", self.steps)),
             Op::Road(road) => goal.road = *road,
@@ -265,6 +271,7 @@ impl World {
                 self.status = None;
                 self.runs_for = goal.claim.as_ref().map(|claim| claim.id.clone());
                 self.may_release = goal.provision_adopted;
+                self.forget_requests();
             }
             Op::Blind(kind) => temper.blind = *kind,
             Op::Refuse(kind) => temper.refuses = *kind,
@@ -328,8 +335,8 @@ impl World {
                     ..self.goal.clone()
                 };
                 self.run_until(30 * 3600, |world| world.has_claim("new"));
-                let runs = if self.goal.online == Some(false) { Runs::Nothing } else { Runs::Image(IMAGE.into()) };
-                self.run_until(3600, |world| world.server.runs == runs);
+                // Whatever was asked of the power before the claim.
+                self.run_until(3600, |world| world.server.runs == Runs::Image(IMAGE.into()));
             }
             End::Keep => {
                 if self.goal.claim.is_none() {
@@ -376,7 +383,7 @@ impl World {
 
     fn is_free(&self) -> bool {
         let Some(record) = self.remembered().record else { return false };
-        let power = self.goal.online.is_none_or(|online| online == self.server.on);
+        let power = self.asked_power().is_none_or(|online| online == self.server.on);
         record.phase == Phase::Available && power && record.fault.is_none() && record.doing.is_none()
     }
 

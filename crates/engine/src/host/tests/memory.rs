@@ -295,9 +295,11 @@ fn what_the_anchor_says_is_stable_on_the_wire() {
         ..Anchor::default()
     };
     let text = r#"{"v":1,"seq":7,"claim":{"id":"a","consumer":{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta1","kind":"Beskar7Machine","namespace":"default","name":"machine-a"}},"deployment":"d","milestone":"written","uuid":"u"}"#;
-    assert_eq!(anchor.to_json(), text);
-    assert_eq!(Anchor::parse(text), Ok(anchor));
-    assert_eq!(Anchor::default().to_json(), r#"{"v":1,"seq":0}"#);
+    let stored = anchor.to_json();
+    assert_eq!(stored.rsplit_once(",\"sum\"").unwrap().0, text.strip_suffix('}').unwrap());
+    assert_eq!(Anchor::parse(&stored), Ok(anchor.clone()));
+    assert_eq!(Anchor::parse(text), Ok(anchor), "as older versions wrote it");
+    assert_eq!(Anchor::default().to_json(), r#"{"v":1,"seq":0,"sum":"28c23a2c847ca515"}"#);
     let newer = Anchor::parse(r#"{"v":2}"#).unwrap_err();
     assert!(newer.kind == Kind::AnchorUnreadable && newer.message.contains("format 2"), "{newer}");
 }
@@ -416,4 +418,55 @@ fn an_off_is_not_believed_either_when_we_forgot_that_we_gave_power() {
         assert_eq!(world.phase(), Phase::Available);
         assert!(world.server.is_tidy(), "{:?}", world.server);
     }
+}
+
+/// An anchor as somebody leaves it who changes the milestone by hand, and the number as well or not.
+fn edited(anchor: &Anchor, milestone: Milestone, seq: u64, sum: bool) -> String {
+    if sum {
+        return Anchor { milestone, seq, ..anchor.clone() }.to_json();
+    }
+    let (from, to) = (anchor.milestone.as_str(), milestone.as_str());
+    let text = anchor.to_json().replace(&format!("\"{from}\""), &format!("\"{to}\""));
+    text.replace(&format!("\"seq\":{}", anchor.seq), &format!("\"seq\":{seq}"))
+}
+
+#[test]
+fn an_edited_anchor_does_not_bring_a_running_server_back_to_where_it_may_be_switched_off() {
+    for milestone in [Milestone::Armed, Milestone::Written] {
+        for (ahead, sum, lost) in [(0, true, false), (1, true, false), (9, true, false), (1, false, false), (1, false, true)] {
+            let mut world = World::provisioned();
+            let good = world.anchor();
+            let text = edited(&good, milestone, good.seq + ahead, sum);
+            world.annotation = Some(text.clone());
+            if lost {
+                world.status = None;
+            }
+            world.crash();
+            world.goal.online = Some(false);
+            world.run(6 * 3600);
+            let shown = format!("{milestone:?}, {ahead} ahead, with checksum {sum}, status lost {lost}");
+            assert_eq!((world.fault(), world.acts().len()), (Some(Kind::AnchorEdited), 0), "{shown}");
+            let told = world.record().fault.unwrap().failure.message;
+            assert!(told.contains("beskar7.io/anchor") && told.contains("remove it"), "{told}");
+            assert_eq!(world.annotation, Some(text), "not ours to overwrite");
+
+            world.goal = ordered("a", IMAGE);
+            world.annotation = None;
+            world.run(600);
+            assert_eq!((world.phase(), world.fault(), world.acts().len()), (Phase::Provisioned, None, 0), "{shown}");
+            assert!(world.server.on, "{shown}");
+        }
+    }
+}
+
+#[test]
+fn an_anchor_that_goes_back_from_written_is_taken_for_a_crash_and_the_boot_is_looked_at_anew() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.run_to(Phase::Provisioning);
+    let good = world.anchor();
+    world.annotation = Some(edited(&good, Milestone::Armed, good.seq + 1, true));
+    world.consumer = Whereabouts::Alive;
+    world.run_to(Phase::Provisioned);
+    world.run(60);
+    assert_eq!((world.server.starts, world.fault()), (1, None));
 }

@@ -9,7 +9,8 @@ use crate::{
     hardware::Hardware,
     host::{
         Anchor, Ask, AuthHold, Author, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment,
-        Moving, Origin, Outcome, Phase, Record, Remembered, Road, Sight, Wait, Whereabouts, step,
+        Moving, Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Record, Remembered, Road, Sight, Since, Wait,
+        Whereabouts, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -85,6 +86,10 @@ fn anchor() -> impl Strategy<Value = Anchor> {
             powered_on,
             uuid: uuid.map(str::to_owned),
             hold,
+            outdated: seq.is_multiple_of(3).then(|| OutdatedRequest {
+                request: PowerRequest { online: powered_on, id: None },
+                since: if adopted { Since::Claim } else { Since::Release },
+            }),
             ..Anchor::default()
         },
     )
