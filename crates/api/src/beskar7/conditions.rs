@@ -145,6 +145,8 @@ pub mod reason {
     pub const NOT_CLAIMED: &str = "NotClaimed";
     /// `spec.maintenance` is set.
     pub const MAINTENANCE: &str = "Maintenance";
+    /// The host is kept from everybody until somebody has looked at it.
+    pub const QUARANTINED: &str = "Quarantined";
     /// The host was claimed and running when we first saw it, and is left as it is.
     pub const ADOPTED: &str = "Adopted";
     /// The host counts as provisioned because it has had time to boot; its BMC tells nothing better.

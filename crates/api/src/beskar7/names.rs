@@ -33,9 +33,11 @@ pub const REBOOT: &str = "beskar7.io/reboot";
 pub const POWER_REQUEST: &str = "beskar7.io/power-request";
 /// Annotation for users: a new value (any text: it is the request's id) asks for one new look at the hardware.
 pub const INSPECT: &str = "beskar7.io/inspect";
-/// Annotation for users: `true` releases a host whose `consumerRef` was removed although the consumer lives.
+/// Annotation for users and claimers: the id of a claim. Releases a host whose `consumerRef` was removed although the consumer of that
+/// claim lives. Removed once heeded.
 pub const RELEASE: &str = "beskar7.io/release";
-/// Annotation for users: `true` has a host that was adopted as it runs provisioned after all.
+/// Annotation for users: the id of a claim. Has a host that was adopted for it as it runs provisioned after all. The consumer's name does
+/// as well if the server is off. Removed once heeded.
 pub const PROVISION: &str = "beskar7.io/provision";
 /// Annotation that the operator writes on a host: which machines its machine is spread among.
 pub const CLAIM_GROUP: &str = "beskar7.io/claim-group";

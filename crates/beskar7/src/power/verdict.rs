@@ -1,6 +1,6 @@
 //! What a host's status says about a wish.
 
-use api::beskar7::{PhysicalHost, conditions, states};
+use api::beskar7::{PhysicalHost, conditions, names, states};
 use api::capi;
 use controllers::beskar7::PhysicalHosts;
 use controllers::dialect::HostDialect as _;
@@ -34,10 +34,19 @@ pub(super) fn obstacle(host: &PhysicalHost, action: Action) -> Option<String> {
         let annotation = capi::PAUSED_ANNOTATION;
         return Some(format!("is paused and is left alone until its annotation {annotation} is removed"));
     }
+    let quarantine = annotations.and_then(|all| all.get(names::QUARANTINE));
     let status = host.status.as_ref();
     let state = status.and_then(|status| status.state.as_deref());
     if matches!(action, Action::On | Action::Off) && state == Some(states::DEPROVISIONING) {
-        return Some("is being released: its server is switched off and stays off; ask again when it is Available".to_owned());
+        return Some(
+            "is being released: its server is switched off and stays off; ask again when it is Available".to_owned(),
+        );
+    }
+    if let Some(why) = quarantine.filter(|_| state == Some(states::QUARANTINED)) {
+        let annotation = names::QUARANTINE;
+        return Some(format!(
+            "is in quarantine ({why}) and is left alone until its annotation {annotation} is removed"
+        ));
     }
     // What was asked before the host was claimed or released does not keep the server off.
     let in_effect = status.and_then(|status| status.condition(conditions::POWER_REQUEST_IN_EFFECT));
@@ -66,7 +75,9 @@ pub(super) fn judge(host: &PhysicalHost, wish: &Wish, now: Timestamp) -> Verdict
     }
     // What the status says about the time before the wish tells nothing.
     let noticed = match wish {
-        Wish::On { generation } | Wish::Off { generation } | Wish::Auto { generation } => status.observed_generation >= Some(*generation),
+        Wish::On { generation } | Wish::Off { generation } | Wish::Auto { generation } => {
+            status.observed_generation >= Some(*generation)
+        }
         Wish::Cycle { id } => PhysicalHosts::record(host).and_then(|record| record.rebooted).as_ref() == Some(id),
     };
     let power = status.observed_power_state.as_deref().unwrap_or_default();

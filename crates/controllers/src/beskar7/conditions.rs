@@ -1,10 +1,11 @@
 //! The conditions of a PhysicalHost.
 
 use api::beskar7::conditions::{self as types, reason};
-use api::beskar7::{PhysicalHost, PhysicalHostStatus};
+use api::beskar7::{PhysicalHost, PhysicalHostStatus, names};
 use api::capi::Condition;
 use engine::failure::{Class, Failure};
 use engine::host::{ASSUMED_BOOTED, NoteKind, Phase};
+use kube::ResourceExt as _;
 
 use super::findings::{Finding, holds, known, not, put, unknown};
 use crate::dialect::View;
@@ -18,8 +19,7 @@ fn failed(type_: &'static str, failure: &Failure) -> Finding {
 }
 
 /// Conditions that are there only as long as there is something to say.
-const PASSING: [&str; 4] =
-    [types::PAUSED, types::ORDER_IN_EFFECT, types::POWER_REQUEST_IN_EFFECT, types::BOOT_SERVED];
+const PASSING: [&str; 4] = [types::PAUSED, types::ORDER_IN_EFFECT, types::POWER_REQUEST_IN_EFFECT, types::BOOT_SERVED];
 
 /// All conditions, for a status that is complete but for them.
 pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Vec<Condition> {
@@ -86,6 +86,17 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
                 &format!("Under maintenance{}.", why.map(|why| format!(": {why}")).unwrap_or_default()),
             )
         }
+        (Phase::Quarantined, _) => {
+            let why = view.host.annotations().get(names::QUARANTINE).map(String::as_str).unwrap_or_default();
+            let why = if why.is_empty() { String::new() } else { format!(" ({})", why.trim_end_matches('.')) };
+            info(
+                reason::QUARANTINED,
+                &format!(
+                    "In quarantine{why}. Nobody can claim the host, and nothing is done to its server, until the annotation {} is removed.",
+                    names::QUARANTINE
+                ),
+            )
+        }
         (Phase::Deleting, _) => info(reason::DELETING, "About to be forgotten."),
     }
 }
@@ -93,7 +104,10 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
 fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
     let type_ = types::HOST_PROVISIONED;
     let record = &view.step.record;
-    let phase = record.left.filter(|_| matches!(record.phase, Phase::Parked | Phase::Detached)).unwrap_or(record.phase);
+    let phase = record
+        .left
+        .filter(|_| matches!(record.phase, Phase::Parked | Phase::Quarantined | Phase::Detached))
+        .unwrap_or(record.phase);
     let under_way = |reason: &str| match (&record.fault, &record.wait) {
         (Some(fault), _) => failed(type_, &fault.failure),
         (None, Some(wait)) => not(type_, Condition::INFO, reason, &wait.message),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api::beskar7::names;
 use bmc::{Fingerprint, Transport, TransportError};
 use bytes::Bytes;
-use api::beskar7::names;
 use engine::host::{Anchor, Milestone, PowerRequest};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

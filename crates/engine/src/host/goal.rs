@@ -28,10 +28,19 @@ pub struct Goal {
     pub inspect: Option<String>,
     /// Pin the certificate that the BMC shows first.
     pub pin_on_first_use: bool,
-    /// The owner says: release it, although the recorded consumer still exists.
-    pub release_anyway: bool,
-    /// The owner says: provision it, although it was adopted as it is.
-    pub provision_adopted: bool,
+    /// The owner says: end the claim of this id, although the recorded consumer still exists.
+    pub release: Option<String>,
+    /// The owner says: provision the host for this claim, although it was adopted as it is. Names the claim by its id or its consumer.
+    pub provision: Option<String>,
+}
+
+/// What an owner asks for by a word on the object that counts for one claim only, and once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// [`Goal::release`].
+    Release,
+    /// [`Goal::provision`].
+    Provision,
 }
 
 impl Goal {
@@ -62,6 +71,8 @@ pub enum Road {
     Manage,
     /// Under maintenance: watched, never touched.
     Park,
+    /// Kept from everybody until somebody has looked at it: watched, never touched.
+    Quarantine,
     /// Not ours for now: neither watched nor touched.
     Detach,
     /// To be forgotten.
@@ -110,6 +121,14 @@ pub struct Consumer {
     pub namespace: String,
     /// Name.
     pub name: String,
+}
+
+impl Consumer {
+    /// Whether somebody who calls it that means this one.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        !self.name.is_empty()
+            && (name == self.name || name == format!("{}/{}", self.namespace, self.name) || name == self.to_string())
+    }
 }
 
 impl std::fmt::Display for Consumer {

@@ -219,7 +219,6 @@ impl Scene<'_> {
                 self.record.rebooted.clone_from(&self.goal.reboot);
                 self.act(Deed::Restart, vec![Act::Restart], Scope::Power);
                 self.wait("Restarting", "Restarting the server, as requested.", pace::POWER_LIMIT);
-                self.event(false, "Restarting", "Restarting the server, as requested.");
             }
             PowerState::Off if self.online() != Some(false) => {
                 self.record.rebooted.clone_from(&self.goal.reboot);

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Anchor, Ask, BmcSight, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Moving, Origin, OutdatedRequest, Phase,
-    Record, Road, Sight, Since, Wait, pace,
+    Anchor, Ask, BmcSight, Cause, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Moving, Origin,
+    OutdatedRequest, Phase, Record, Request, Road, Sight, Since, Wait, cause::told, pace,
 };
 use crate::{
     failure::{Failure, Kind},
@@ -67,6 +67,8 @@ pub struct Step {
     pub record: Record,
     /// What to do now. All of it bears the number `record.acted`.
     pub acts: Vec<Act>,
+    /// Why that is done, and who asked for it.
+    pub cause: Option<Cause>,
     /// How deep to look after the acts, or now if there are none.
     pub look: Option<Scope>,
     /// When to take the next step, if nothing happens before.
@@ -78,6 +80,10 @@ pub struct Step {
     /// Whether the claim on the object is to be taken off: its claimer does not exist, and nothing was done for it. Then
     /// nothing else is to be done.
     pub unclaim: bool,
+    /// Requests that are carried out with this step: they are taken off the object together with storing the anchor.
+    pub heeded: Vec<Request>,
+    /// Whether another server answered than the one that was registered: nothing of it is this host's.
+    pub stranger: bool,
     /// Whether the anchor on the object is not ours to overwrite: it cannot be read, or somebody has edited it.
     pub leave_anchor: bool,
     /// Whether nothing was decided yet, for want of a look: there is nothing to store.
@@ -151,11 +157,13 @@ pub(super) struct Scene<'a> {
     pub(super) wait_before: Option<Wait>,
     pub(super) answers: Answers,
     pub(super) acts: Vec<Act>,
+    cause: Option<Cause>,
     pub(super) look: Option<Scope>,
     pub(super) again: Option<Timestamp>,
     pub(super) ask: Option<Ask>,
     pub(super) inquire: Option<Inquiry>,
     pub(super) unclaim: bool,
+    pub(super) heeded: Vec<Request>,
     pub(super) undecided: bool,
     pub(super) finished: bool,
     notes: Vec<Note>,
@@ -187,14 +195,11 @@ impl<'a> Scene<'a> {
         if unreadable.is_some() && record.anchor.seq == 0 {
             // We know nothing yet. Whatever becomes of the annotation, a host in use must not pass for a free one.
             record.anchor = adopted_anchor(goal).unwrap_or(record.anchor);
-        } else if unknown
-            && !goal.provision_adopted
-            && let Some(adopted) = adopted_anchor(goal)
-        {
+        } else if unknown && let Some(adopted) = adopted_anchor(goal) {
             record.anchor = adopted;
             // For all we know it was given power a moment ago.
             record.started = Some(now);
-            events.push(Event { warning: false, reason: "Adopted", message: ADOPTED.into() });
+            events.push(Event { warning: false, reason: "Adopted", message: adopted_note(&record.anchor) });
         }
         if lost {
             // Whether it was carried out is forgotten. A restart that does not come hurts less than a second one.
@@ -221,11 +226,13 @@ impl<'a> Scene<'a> {
             wait_before,
             answers: Answers::Registered,
             acts: Vec::new(),
+            cause: None,
             look: None,
             again: None,
             ask: None,
             inquire: None,
             unclaim: false,
+            heeded: Vec::new(),
             undecided: false,
             finished: false,
             notes: Vec::new(),
@@ -256,6 +263,7 @@ impl<'a> Scene<'a> {
         match self.goal.road {
             Road::Delete(_) => self.farewell(None),
             Road::Park => self.park(),
+            Road::Quarantine => self.quarantine(),
             Road::Manage | Road::Detach => self.manage(),
         }
     }
@@ -276,11 +284,14 @@ impl<'a> Scene<'a> {
         Step {
             record: self.record,
             acts: self.acts,
+            cause: self.cause,
             look: self.look,
             again: self.again,
             ask: self.ask,
             inquire: self.inquire,
             unclaim: self.unclaim,
+            heeded: self.heeded,
+            stranger: self.answers == Answers::Another,
             leave_anchor: self.unreadable.is_some(),
             undecided,
             finished: self.finished,
@@ -395,7 +406,8 @@ impl<'a> Scene<'a> {
     /// Acts, and looks at what came of it. What is stored with this step is the reason for the act.
     pub(super) fn act(&mut self, deed: Deed, acts: Vec<Act>, scope: Scope) {
         let now = self.now();
-        let first = self.record.doing.as_ref().filter(|doing| doing.what == deed).map_or(now, |doing| doing.first);
+        let is_first = self.doing(deed).is_none();
+        let first = self.doing(deed).map_or(now, |doing| doing.first);
         self.record.acted = self.record.acted.saturating_add(1);
         self.record.doing = Some(Doing { what: deed, since: now, first });
         if acts.iter().any(|act| matches!(act, Act::PowerOn | Act::Restart)) {
@@ -407,8 +419,13 @@ impl<'a> Scene<'a> {
         if inserts || acts.contains(&Act::EjectMedia) {
             self.record.media = Some(Moving { since: now, act: Some(self.record.acted), inserts });
         }
-        let names: Vec<_> = acts.iter().map(Act::name).collect();
-        self.record.note(now, names.join(", "));
+        let cause = self.cause(deed);
+        let message = told(&acts, &cause);
+        if let Some(act) = acts.iter().find(|act| act.is_about_power() && is_first) {
+            self.event(false, act.name(), &message);
+        }
+        self.record.note(now, message);
+        self.cause = Some(cause);
         self.acts = acts;
         self.look = Some(scope);
     }
@@ -507,7 +524,12 @@ impl<'a> Scene<'a> {
 pub(super) const FLEET_BRAKE: &str = "FleetBrake";
 
 /// What is said of a host that came to us in use.
-pub(super) const ADOPTED: &str = "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, annotate the host with beskar7.io/provision=true.";
+pub(super) fn adopted_note(anchor: &Anchor) -> String {
+    let id = anchor.claim.as_ref().map_or("", |claim| claim.id.as_str());
+    format!(
+        "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, annotate the host with beskar7.io/provision={id}, which is the id of the claim."
+    )
+}
 
 /// The anchor of a host in use of which we know nothing.
 fn adopted_anchor(goal: &Goal) -> Option<Anchor> {

@@ -129,9 +129,9 @@ impl Stage {
         let wanted: &[&str] = match (claimed, is_barred) {
             (true, false) => &["Provisioned"],
             // Claimed by hand just before it was barred: that claim waits.
-            (true, true) => &["Provisioned", "Maintenance"],
+            (true, true) => &["Provisioned", "Quarantined"],
             (false, false) => &["Available"],
-            (false, true) => &["Maintenance"],
+            (false, true) => &["Quarantined"],
         };
         if host["metadata"].get("deletionTimestamp").is_some() {
             return Some(format!("{name} is {state}, not gone: {}", host["status"]));

@@ -30,8 +30,8 @@ enum Op {
     Reboot,
     Inspect,
     Road(Road),
-    ReleaseAnyway(bool),
-    ProvisionAdopted(bool),
+    Release(Option<&'static str>),
+    Provision(Option<&'static str>),
     Consumer(Whereabouts),
     Sign(bool),
     Claimer(Whereabouts),
@@ -92,9 +92,9 @@ fn wish() -> impl Strategy<Value = Op> {
         2 => proptest::bool::ANY.prop_map(Op::AskPower),
         2 => Just(Op::Reboot),
         1 => Just(Op::Inspect),
-        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Detach)].prop_map(Op::Road),
-        1 => proptest::bool::ANY.prop_map(Op::ReleaseAnyway),
-        1 => proptest::bool::ANY.prop_map(Op::ProvisionAdopted),
+        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Quarantine), 1 => Just(Road::Detach)].prop_map(Op::Road),
+        1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("true"))].prop_map(Op::Release),
+        1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("machine-b")), Just(Some("true"))].prop_map(Op::Provision),
         3 => whereabouts().prop_map(Op::Consumer),
         2 => proptest::bool::ANY.prop_map(Op::Sign),
         2 => whereabouts().prop_map(Op::Claimer),
@@ -240,8 +240,8 @@ impl World {
             Op::Reboot => goal.reboot = Some(format!("reboot-{}", self.steps)),
             Op::Inspect => goal.inspect = Some(format!("inspect-{}", self.steps)),
             Op::Road(road) => goal.road = *road,
-            Op::ReleaseAnyway(yes) => goal.release_anyway = *yes,
-            Op::ProvisionAdopted(yes) => goal.provision_adopted = *yes,
+            Op::Release(id) => goal.release = id.map(str::to_owned),
+            Op::Provision(id) => goal.provision = id.map(str::to_owned),
             Op::Consumer(whereabouts) => self.consumer = whereabouts.clone(),
             Op::Sign(yes) => goal.author = if *yes { Author::Claimer } else { Author::Hand },
             Op::Claimer(whereabouts) => self.claimer = whereabouts.clone(),
@@ -270,7 +270,7 @@ impl World {
                 self.annotation = None;
                 self.status = None;
                 self.runs_for = goal.claim.as_ref().map(|claim| claim.id.clone());
-                self.may_release = goal.provision_adopted;
+                self.may_release = false;
                 self.forget_requests();
             }
             Op::Blind(kind) => temper.blind = *kind,
@@ -343,13 +343,13 @@ impl World {
                     self.goal.claim = Some(claim("a"));
                 }
                 self.consumer = Whereabouts::Gone;
-                self.goal.provision_adopted = false;
+                self.goal.provision = None;
                 let id = self.goal.claim.as_ref().unwrap().id.clone();
                 self.goal.order = Some(order(&id, IMAGE));
                 self.run_to(Phase::Provisioned);
             }
             End::Torn => {
-                self.goal = Goal { release_anyway: false, ..free(&self.goal) };
+                self.goal = Goal { release: None, ..free(&self.goal) };
                 self.consumer = Whereabouts::Alive;
                 self.run_until(30 * 3600, |world| {
                     let Some(record) = world.remembered().record else { return false };

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Kind},
-    host::{BmcSight, Goal, NoteKind, Phase, Whereabouts},
+    host::{BmcSight, Farewell, Goal, NoteKind, Phase, Road, Whereabouts},
     server::{PowerState, Seen},
 };
 
@@ -325,7 +325,11 @@ fn a_power_request_from_before_a_claim_does_not_touch_the_claimed_server() {
         if !ordered_at_once {
             world.press(true);
             world.run(300);
-            assert_eq!((world.acts().len(), world.server.on), (0, true), "the policy of a free host is not that of its user");
+            assert_eq!(
+                (world.acts().len(), world.server.on),
+                (0, true),
+                "the policy of a free host is not that of its user"
+            );
         }
         world.goal.order = order.order;
         world.run_to(Phase::Provisioned);
@@ -370,7 +374,11 @@ fn a_released_server_stays_off_until_somebody_asks_after_the_release() {
         }
         world.log.clear();
         world.run(24 * 3600);
-        assert_eq!((world.acts().len(), world.server.on), (0, false), "asked in the claim {asked_in_claim}, lost {lost}");
+        assert_eq!(
+            (world.acts().len(), world.server.on),
+            (0, false),
+            "asked in the claim {asked_in_claim}, lost {lost}"
+        );
         assert_eq!(world.notes(), [NoteKind::PowerRequestOutdated]);
         let note = &world.last.as_ref().unwrap().notes[0].message;
         assert!(note.contains("spec.online: true was set before the host was released"), "{note}");
@@ -442,4 +450,58 @@ fn another_address_is_another_server_and_follows_the_policy() {
     world.server.uuid = Some("u-2".into());
     world.run(300);
     assert!(world.server.on);
+}
+
+#[test]
+fn every_power_change_names_its_cause_in_the_timeline_and_by_one_event() {
+    let mut world = World::available();
+    let story = |world: &mut World, goal: Goal, seconds: i64| -> Vec<String> {
+        world.goal = goal;
+        world.told.clear();
+        world.run(seconds);
+        let told = std::mem::take(&mut world.told);
+        let timeline = world.record().timeline;
+        for message in &told {
+            assert!(timeline.iter().any(|moment| moment.message == *message), "{message}");
+        }
+        told
+    };
+    let on = Goal { online: Some(true), ..Goal::default() };
+    assert_eq!(story(&mut world, on.clone(), 300), ["Powering on; cause: spec.online is true."]);
+    assert_eq!(
+        story(&mut world, Goal { reboot: Some("monday".into()), ..on.clone() }, 300),
+        ["Restarting; cause: restart request \"monday\" (beskar7.io/reboot)."]
+    );
+    let order = Goal { online: Some(true), reboot: Some("monday".into()), ..ordered("a", IMAGE) };
+    assert_eq!(
+        story(&mut world, order.clone(), 600),
+        [
+            "Powering off; cause: deployment for Beskar7Machine default/machine-a.",
+            "Powering on; cause: deployment for Beskar7Machine default/machine-a."
+        ]
+    );
+    assert_eq!(
+        story(&mut world, Goal { online: Some(false), ..order.clone() }, 300),
+        ["Asking the operating system to shut down; cause: spec.online is false."]
+    );
+    assert_eq!(story(&mut world, Goal { online: None, reboot: Some("now".into()), ..order }, 300).len(), 1);
+    assert_eq!(
+        story(&mut world, Goal::default(), 600),
+        ["Powering off; cause: release by Beskar7Machine default/machine-a."]
+    );
+    story(&mut world, on.clone(), 300);
+    assert_eq!(
+        story(&mut world, Goal { road: Road::Delete(Farewell::Tidy), ..on }, 60),
+        ["Powering off; cause: deletion of the host."]
+    );
+}
+
+#[test]
+fn power_that_is_asked_for_again_and_again_is_one_event() {
+    let mut world = World::available();
+    world.server.temper.stuck = true;
+    world.goal.online = Some(true);
+    world.run(290);
+    assert!(world.acts().len() > 2);
+    assert_eq!(world.told, ["Powering on; cause: spec.online is true."]);
 }

@@ -249,21 +249,22 @@ fn goal() -> impl Strategy<Value = Goal> {
         Road::Manage,
         Road::Manage,
         Road::Park,
+        Road::Quarantine,
         Road::Detach,
         Road::Delete(Farewell::Tidy),
         Road::Delete(Farewell::Force),
     ]);
-    (road, of(id()), any::<bool>(), of(any::<bool>()), of(id()), of(id()), any::<bool>(), any::<bool>()).prop_map(
-        |(road, claimed, ordered, online, reboot, inspect, release_anyway, provision_adopted)| Goal {
+    (road, of(id()), any::<bool>(), of(any::<bool>()), of(id()), of(id()), of(id()), of(id())).prop_map(
+        |(road, claimed, ordered, online, reboot, inspect, release, provision)| Goal {
             road,
             claim: claimed.map(claim),
-            author: if release_anyway == provision_adopted { Author::Hand } else { Author::Claimer },
+            author: if release == provision { Author::Hand } else { Author::Claimer },
             order: claimed.filter(|_| ordered).map(|id| order(id, IMAGE)),
             online,
             reboot: reboot.map(str::to_owned),
             inspect: inspect.map(str::to_owned),
-            release_anyway,
-            provision_adopted,
+            release: release.map(str::to_owned),
+            provision: provision.map(str::to_owned),
             ..Goal::default()
         },
     )

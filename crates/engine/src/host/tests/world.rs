@@ -14,7 +14,7 @@ use crate::{
     failure::Kind,
     host::{
         Act, Anchor, Author, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase,
-        PowerRequest, Record, Remembered, Road, Sight, Step, Whereabouts, step,
+        PowerRequest, Record, Remembered, Request, Road, Sight, Step, Whereabouts, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -64,6 +64,8 @@ pub(super) struct World {
     pub(super) looks: u32,
     pub(super) last: Option<Step>,
     pub(super) events: Vec<&'static str>,
+    /// What was told by events of power changes.
+    pub(super) told: Vec<String>,
     pub(super) anchors: Vec<String>,
     /// The claim whose system runs and must not be hurt.
     pub(super) runs_for: Option<String>,
@@ -102,6 +104,7 @@ impl World {
             looks: 0,
             last: None,
             events: Vec::new(),
+            told: Vec::new(),
             anchors: Vec::new(),
             runs_for: None,
             may_release: false,
@@ -249,7 +252,8 @@ impl World {
         self.stale_before.take_if(|stale| request.as_ref() != Some(stale));
         let Some(ours) = &self.runs_for else { return };
         let named = self.goal.claim.as_ref().map(|claim| &claim.id);
-        let certain = self.goal.release_anyway || matches!(self.consumer, Whereabouts::Gone | Whereabouts::Leaving);
+        let certain = self.goal.release.as_ref() == Some(ours)
+            || matches!(self.consumer, Whereabouts::Gone | Whereabouts::Leaving);
         if named != Some(ours) && certain {
             self.may_release = true;
         }
@@ -269,6 +273,7 @@ impl World {
         assert!(record.timeline.len() <= Record::TIMELINE_LIMIT);
 
         let before = remembered.record.as_ref();
+        assert_eq!(next.cause.is_some(), !next.acts.is_empty(), "acted without a cause");
         if !next.acts.is_empty() {
             let bmc = sight.bmc.as_ref().expect("acted without a sight");
             assert!(bmc.after >= before.map_or(0, |before| before.acted), "acted on a sight older than the last act");
@@ -276,7 +281,10 @@ impl World {
             assert!(record.acted > bmc.after && record.acted > before.map_or(0, |before| before.acted));
             assert!(next.look.is_some(), "acted without looking at what came of it");
             assert!(record.wait.is_some(), "acted without waiting for what comes of it");
-            assert!(!matches!(self.goal.road, Road::Park | Road::Detach), "acted on a host that is parked or detached");
+            assert!(
+                !matches!(self.goal.road, Road::Park | Road::Quarantine | Road::Detach),
+                "acted on a host that is parked or detached"
+            );
             assert_eq!(record.target.as_ref(), Some(&sight.target), "acted on a server at another address");
             let shown = bmc.seen.as_ref().ok().and_then(|seen| seen.uuid.as_ref());
             assert_eq!(shown, record.anchor.uuid.as_ref().or(shown), "acted on another server");
@@ -308,6 +316,10 @@ impl World {
             Ok(_) if !next.leave_anchor => Ok(Some(record.anchor.clone())),
             left => left.clone(),
         };
+        assert!(
+            next.heeded.is_empty() || remembered.anchor != Ok(Some(record.anchor.clone())),
+            "heeded and not stored"
+        );
         let once_more = step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()) }, sight);
         assert_eq!(once_more.acts, [], "the same step twice acts twice");
         // Whether another server may be accepted is looked into before a release, so that takes two steps.
@@ -330,6 +342,9 @@ impl World {
         let next = self.decide();
         self.last = Some(next.clone());
         self.events.extend(next.events.iter().map(|event| event.reason));
+        let is_power = |reason| ["PowerOn", "ShutDown", "PowerOff", "Restart"].contains(&reason);
+        let changes = next.events.iter().filter(|event| is_power(event.reason));
+        self.told.extend(changes.map(|event| event.message.clone()));
         if next.finished {
             self.finished = true;
             return soon;
@@ -353,6 +368,12 @@ impl World {
                 "the anchor does not survive being stored"
             );
             self.note_requests(&before, &next.record.anchor);
+            for heeded in &next.heeded {
+                match heeded {
+                    Request::Release => self.goal.release = None,
+                    Request::Provision => self.goal.provision = None,
+                }
+            }
             self.anchors.push(text.clone());
             self.annotation = Some(text);
             self.writes += 1;
