@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::Failure;
-use engine::host::{Anchor, Goal, Record, Step};
+use engine::host::{Anchor, Goal, Record, Request, Step};
 use engine::server::Seen;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -61,11 +61,17 @@ pub trait HostDialect: Send + Sync + 'static {
     /// The end of a claim that nothing was done for, as a merge patch.
     fn without_claim() -> serde_json::Value;
 
+    /// The annotation by which an owner makes that request.
+    fn annotation_of(request: Request) -> &'static str;
+
     /// The new status, or `None` when it says the same as the present one.
     fn status(view: &View<'_, Self::Host>) -> Option<serde_json::Value>;
 
-    /// The status of a host that is left alone because it is paused, or `None` when it says so already.
-    fn paused_status(host: &Self::Host, why: &str, now: Timestamp) -> Option<serde_json::Value>;
+    /// The status of a host that nothing is done to because it is paused, or `None` when it says so already. It is still looked at.
+    fn paused_status(host: &Self::Host, why: &str, seen: Option<&Seen>, now: Timestamp) -> Option<serde_json::Value>;
+
+    /// Whether the status says that the host is paused.
+    fn shows_pause(host: &Self::Host) -> bool;
 
     /// The dialect's word for the reason of an event; the engine names phases by its own words.
     fn event_reason(reason: &'static str) -> &'static str;

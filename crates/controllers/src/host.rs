@@ -9,10 +9,11 @@ use std::time::Duration;
 use api::boot::BootSession;
 use bmc::Endpoint;
 use engine::failure::{Failure, Kind};
+use engine::hardware::is_same_uuid;
 use engine::host::{
     Act, Anchor, Ask, BmcSight, Farewell, Goal, Held, Inquiry, Phase, Remembered, Road, Sight, Step, Whereabouts, step,
 };
-use engine::server::Scope;
+use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
@@ -40,8 +41,13 @@ const PAUSE_AGAIN: Duration = Duration::from_secs(10);
 const PAUSED_BY_ANNOTATION: &str =
     "The host is paused by its cluster.x-k8s.io/paused annotation: it is neither watched nor touched.";
 
-/// Nothing may be done to a host now, for this reason.
-struct Paused(String);
+/// Nothing may be done to a host now, for this reason; but it is looked at, if that was all that was decided.
+struct Paused {
+    why: String,
+    number: u64,
+    look: Option<Scope>,
+    stranger: bool,
+}
 
 /// Why a reconcile failed. The object is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -107,10 +113,15 @@ struct Case<'a, D: HostDialect> {
 }
 
 impl<D: HostDialect> Case<'_, D> {
+    /// What is remembered of the server, wherever.
+    fn anchor(&self) -> Option<&Anchor> {
+        let anchor = self.remembered.anchor.as_ref().ok().and_then(Option::as_ref);
+        anchor.or(self.remembered.record.as_ref().map(|record| &record.anchor))
+    }
+
     /// The deployment that is under way or done.
     fn deployment(&self) -> Option<&str> {
-        let anchor = self.remembered.anchor.as_ref().ok().and_then(Option::as_ref);
-        anchor.or(self.remembered.record.as_ref().map(|record| &record.anchor))?.deployment.as_deref()
+        self.anchor()?.deployment.as_deref()
     }
 }
 
@@ -140,14 +151,17 @@ impl<D: HostDialect> HostLoop<D> {
         }
         let goal = D::goal(host, self.depot.as_deref());
         if is_paused(host) && goal.road != Road::Delete(Farewell::Move) {
-            self.pause(host, &key, PAUSED_BY_ANNOTATION).await?;
+            self.pause(host, &key, PAUSED_BY_ANNOTATION, None).await?;
             return Ok(None);
         }
         let case = self.case(host, key, goal);
         match self.step(&case).await {
             Ok(step) => self.carry_out(&case, step).await,
-            Err(Paused(why)) => {
-                self.pause(host, &case.key, &why).await?;
+            Err(Paused { why, number, look, stranger }) => {
+                let sight = self.hands.sight(&case.key);
+                let seen = shown(sight.as_ref(), &case, stranger);
+                self.pause(host, &case.key, &why, seen).await?;
+                self.submit(&case.key, number, Vec::new(), look);
                 Ok(Some(PAUSE_AGAIN))
             }
         }
@@ -172,7 +186,7 @@ impl<D: HostDialect> HostLoop<D> {
     /// Steps, answering the questions that the step asks on the way.
     async fn step(&self, case: &Case<'_, D>) -> Result<Step, Paused> {
         let bmc = self.hands.sight(&case.key);
-        if let Some(identity) = bmc.as_ref().and_then(|bmc| identity(bmc, &case.inputs)) {
+        if let Some(identity) = bmc.as_ref().and_then(|bmc| identity(bmc, case)) {
             // Whoever has the lesser right learns that now, and not at its next look.
             for rival in self.index.see(&case.key, identity) {
                 self.hands.wake(&rival);
@@ -194,7 +208,9 @@ impl<D: HostDialect> HostLoop<D> {
         let mut next = step(&case.goal, case.remembered.clone(), &sight);
         let mut may_act = false;
         for _ in 0..QUESTIONS {
-            if !may_act && (next.ask.is_some() || !next.acts.is_empty()) {
+            // A paused host that has to be looked at before something can be done to it stays paused meanwhile.
+            let is_held = D::shows_pause(case.host) && next.look.is_some() && next.record.wait.is_some();
+            if !may_act && (next.ask.is_some() || !next.acts.is_empty() || is_held) {
                 self.check_pause(&case.key, &next).await?;
                 may_act = true;
                 continue;
@@ -224,7 +240,12 @@ impl<D: HostDialect> HostLoop<D> {
     async fn check_pause(&self, key: &HostKey, step: &Step) -> Result<(), Paused> {
         let Some(claim) = &step.record.anchor.claim else { return Ok(()) };
         match consumer::pause(&self.client, claim, &key.namespace, self.cluster_api).await {
-            Some(why) => Err(Paused(why)),
+            Some(why) => Err(Paused {
+                why,
+                number: step.record.acted,
+                look: step.look.filter(|_| step.acts.is_empty()),
+                stranger: step.stranger,
+            }),
             None => Ok(()),
         }
     }
@@ -298,8 +319,7 @@ impl<D: HostDialect> HostLoop<D> {
         let anchored = self.store_anchor(case, &step).await?;
         let host = anchored.as_ref().unwrap_or(case.host);
         let sight = self.hands.sight(key);
-        let seen =
-            sight.as_ref().filter(|sight| sight.inputs == case.inputs).and_then(|sight| sight.seen.as_ref().ok());
+        let seen = shown(sight.as_ref(), case, step.stranger);
         let session = self.session(key, step.record.anchor.deployment.as_deref());
         let view = View { host, goal: &case.goal, step: &step, seen, session: session.as_ref(), now: self.clock.now() };
         if let Some(status) = D::status(&view) {
@@ -312,6 +332,10 @@ impl<D: HostDialect> HostLoop<D> {
             self.hands.drop_hardware(key);
         }
         self.settle_slot(case, &step);
+        if let Some(cause) = &step.cause {
+            let acts: Vec<_> = step.acts.iter().map(Act::name).collect();
+            info!(host = %key, acts = acts.join(", "), cause = %cause, "acting on the server");
+        }
         self.submit(key, step.record.acted, step.acts, step.look);
         Ok(self.next_time(step.again))
     }
@@ -368,9 +392,12 @@ impl<D: HostDialect> HostLoop<D> {
         }
         let mut metadata = json!({});
         let text = step.record.anchor.to_json();
-        // An anchor that we cannot read is not ours to overwrite.
-        if case.remembered.anchor.is_ok() && host.annotations().get(ANCHOR_ANNOTATION) != Some(&text) {
+        let is_stored = case.remembered.anchor.as_ref().is_ok_and(|known| known.as_ref() == Some(&step.record.anchor));
+        if !step.leave_anchor && !is_stored {
             metadata["annotations"] = json!({ ANCHOR_ANNOTATION: text });
+        }
+        for request in &step.heeded {
+            metadata["annotations"][D::annotation_of(*request)] = serde_json::Value::Null;
         }
         let finalizers = host.finalizers();
         if host.meta().deletion_timestamp.is_none() && !finalizers.iter().any(|finalizer| finalizer == D::FINALIZER) {
@@ -452,9 +479,9 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    async fn pause(&self, host: &D::Host, key: &HostKey, why: &str) -> Result<(), Error> {
+    async fn pause(&self, host: &D::Host, key: &HostKey, why: &str, seen: Option<&Seen>) -> Result<(), Error> {
         self.brake.rest(&key.to_string());
-        match D::paused_status(host, why, self.clock.now()) {
+        match D::paused_status(host, why, seen, self.clock.now()) {
             Some(status) => self.store_status(host, key, status).await,
             None => Ok(()),
         }
@@ -518,6 +545,11 @@ fn is_paused(host: &impl ResourceExt) -> bool {
     host.annotations().contains_key(api::capi::PAUSED_ANNOTATION)
 }
 
+/// The last good look, if it was at the server of this host.
+fn shown<'a, D: HostDialect>(sight: Option<&'a BmcSight>, case: &Case<'_, D>, stranger: bool) -> Option<&'a Seen> {
+    sight.filter(|sight| !stranger && sight.inputs == case.inputs)?.seen.as_ref().ok()
+}
+
 fn is_gone(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
@@ -529,9 +561,16 @@ fn line_key(connection: &Connection, vault: &Vault, namespace: &str) -> String {
     vault::digest(&format!("{} {namespace} {credentials} {trust:?} {family:?} {versions:?}", address.origin()))
 }
 
-/// Which server a look showed, if it was so deep.
-fn identity(bmc: &BmcSight, inputs: &str) -> Option<String> {
-    let hardware = bmc.seen.as_ref().ok().filter(|_| bmc.inputs == inputs)?.hardware.as_ref()?;
+/// Which server a look showed, if it was so deep, and if it is this host's.
+fn identity<D: HostDialect>(bmc: &BmcSight, case: &Case<'_, D>) -> Option<String> {
+    let seen = bmc.seen.as_ref().ok().filter(|_| bmc.inputs == case.inputs)?;
+    let registered = case.anchor().and_then(|anchor| anchor.uuid.as_deref());
+    if let (Some(registered), Some(shown)) = (registered, &seen.uuid)
+        && !is_same_uuid(registered, shown)
+    {
+        return None;
+    }
+    let hardware = seen.hardware.as_ref()?;
     server_identity(hardware.uuid.as_deref(), hardware.serial_number.as_deref())
 }
 
@@ -541,4 +580,55 @@ fn wants_bmc(step: &Step) -> bool {
 
 fn spread(key: &HostKey) -> u8 {
     key.uid.bytes().chain(key.name.bytes()).fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::beskar7::PhysicalHost;
+    use engine::hardware::Hardware;
+
+    use super::*;
+    use crate::beskar7::PhysicalHosts;
+
+    #[test]
+    fn nothing_of_another_server_is_shown_or_remembered_as_this_ones() {
+        let object = json!({
+            "metadata": { "name": "a", "namespace": "lab" },
+            "spec": { "redfishConnection": { "address": "https://a", "credentialsSecretRef": "bmc" } },
+        });
+        let host: PhysicalHost = serde_json::from_value(object).unwrap();
+        let anchor = Anchor { uuid: Some("registered".into()), ..Anchor::default() };
+        let case = Case::<PhysicalHosts> {
+            host: &host,
+            key: HostKey::of(&host),
+            goal: Goal::default(),
+            remembered: Remembered { anchor: Ok(Some(anchor)), record: None },
+            connection: Err(Failure::new(Kind::Internal, "none")),
+            inputs: "i".into(),
+            target: "t".into(),
+        };
+        let now: jiff::Timestamp = "2026-11-15T08:00:00Z".parse().unwrap();
+        for (uuid, is_ours) in [("registered", true), ("another", false)] {
+            let serial_number = Some("S1".into());
+            let hardware = Hardware { uuid: Some(uuid.into()), serial_number, ..Hardware::default() };
+            let seen = Seen { uuid: Some(uuid.into()), hardware: Some(Box::new(hardware)), ..Seen::default() };
+            let bmc = BmcSight { at: now, after: 0, inputs: "i".into(), act: None, seen: Ok(seen) };
+            let sight = Sight {
+                now,
+                inputs: "i".into(),
+                target: "t".into(),
+                bmc: Some(bmc.clone()),
+                consumer: Whereabouts::NotLookedUp,
+                fetched: false,
+                claimer: Whereabouts::NotLookedUp,
+                rival: None,
+                granted: Vec::new(),
+                held: None,
+                spread: 0,
+            };
+            let next = step(&case.goal, case.remembered.clone(), &sight);
+            assert_eq!(shown(Some(&bmc), &case, next.stranger).is_some(), is_ours, "{uuid}");
+            assert_eq!(identity(&bmc, &case).is_some(), is_ours, "{uuid}");
+        }
+    }
 }

@@ -69,6 +69,8 @@ pub enum Kind {
     ConsumerMismatch,
     /// What we stored with the object cannot be read, or was written by a newer version of this program.
     AnchorUnreadable,
+    /// Somebody has edited what we stored with the object.
+    AnchorEdited,
     /// A mistake of ours.
     Internal,
 }
@@ -119,7 +121,8 @@ impl Kind {
             | Self::BootUrlMissing
             | Self::DuplicateHost
             | Self::ConsumerMismatch
-            | Self::AnchorUnreadable => Class::Rejected,
+            | Self::AnchorUnreadable
+            | Self::AnchorEdited => Class::Rejected,
             Self::ProtocolUnsupported | Self::Unsupported => Class::Unsupported,
             Self::Internal => Class::Bug,
         }
@@ -186,6 +189,7 @@ impl Kind {
             Self::DuplicateHost => "DuplicateHost",
             Self::ConsumerMismatch => "ConsumerMismatch",
             Self::AnchorUnreadable => "AnchorUnreadable",
+            Self::AnchorEdited => "AnchorEdited",
             Self::Internal => "Internal",
         }
     }

@@ -16,6 +16,8 @@ pub const HOST_PROVISIONED: &str = "HostProvisioned";
 pub const HARDWARE_HEALTHY: &str = "HardwareHealthy";
 /// The server runs what the spec orders now. False on a host that was adopted, or whose order changed afterwards.
 pub const ORDER_IN_EFFECT: &str = "OrderInEffect";
+/// The power is as `spec.online` says, where somebody said it since the host was claimed or released. Only shown as false.
+pub const POWER_REQUEST_IN_EFFECT: &str = "PowerRequestInEffect";
 /// What the boot service had for the server could be served. Only said of hosts that it has something for.
 pub const BOOT_SERVED: &str = "BootServed";
 /// The object is left alone because of the pause annotation or its paused cluster.
@@ -61,6 +63,8 @@ pub mod reason {
     pub const POWER_OFF_FAILED: &str = "PowerOffFailed";
     /// The ISO could not be ejected.
     pub const EJECT_MEDIA_FAILED: &str = "EjectMediaFailed";
+    /// `spec.online` was set before the host was claimed or released.
+    pub const POWER_REQUEST_OUTDATED: &str = "Outdated";
     /// The host is being cleaned up after its release.
     pub const DEPROVISIONING: &str = "Deprovisioning";
     /// The object is going away.
@@ -143,6 +147,8 @@ pub mod reason {
     pub const NOT_CLAIMED: &str = "NotClaimed";
     /// `spec.maintenance` is set.
     pub const MAINTENANCE: &str = "Maintenance";
+    /// The host is kept from everybody until somebody has looked at it.
+    pub const QUARANTINED: &str = "Quarantined";
     /// The host was claimed and running when we first saw it, and is left as it is.
     pub const ADOPTED: &str = "Adopted";
     /// The host counts as provisioned because it has had time to boot; its BMC tells nothing better.

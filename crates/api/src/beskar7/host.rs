@@ -107,7 +107,9 @@ pub struct PhysicalHostSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_iso_mode: Option<BootMode>,
 
-    /// Whether the server is to be powered on. Left out, the power of an unclaimed host is never changed.
+    /// Whether the server is to be powered on. Left out, the power is left alone. What was set before the host was claimed does not
+    /// apply to the claimed host, and after a release the server stays off until this field or the annotation
+    /// beskar7.io/power-request is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub online: Option<bool>,
 

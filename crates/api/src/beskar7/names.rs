@@ -28,11 +28,16 @@ pub const UPSTREAM_FORCE_RELEASE: &str = "infrastructure.cluster.x-k8s.io/force-
 pub const FORCE_DELETE: &str = "beskar7.io/force-delete";
 /// Annotation for users: a new value (any text: it is the request's id) asks for one reboot.
 pub const REBOOT: &str = "beskar7.io/reboot";
+/// Annotation for users: a new value (any text: it is the request's id) makes `spec.online` a new request. One that was made before
+/// the host was claimed or released does not count any more.
+pub const POWER_REQUEST: &str = "beskar7.io/power-request";
 /// Annotation for users: a new value (any text: it is the request's id) asks for one new look at the hardware.
 pub const INSPECT: &str = "beskar7.io/inspect";
-/// Annotation for users: `true` releases a host whose `consumerRef` was removed although the consumer lives.
+/// Annotation for users and claimers: the id of a claim. Releases a host whose `consumerRef` was removed although the consumer of that
+/// claim lives. Removed once heeded.
 pub const RELEASE: &str = "beskar7.io/release";
-/// Annotation for users: `true` has a host that was adopted as it runs provisioned after all.
+/// Annotation for users: the id of a claim. Has a host that was adopted for it as it runs provisioned after all. The consumer's name does
+/// as well if the server is off. Removed once heeded.
 pub const PROVISION: &str = "beskar7.io/provision";
 /// Annotation that the operator writes on a host: which machines its machine is spread among.
 pub const CLAIM_GROUP: &str = "beskar7.io/claim-group";

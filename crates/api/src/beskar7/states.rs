@@ -17,6 +17,8 @@ pub const PROVISIONED: &str = "Provisioned";
 pub const DEPROVISIONING: &str = "Deprovisioning";
 /// Left alone because `spec.maintenance` says so.
 pub const MAINTENANCE: &str = "Maintenance";
+/// Kept from everybody by the annotation `beskar7.io/quarantine`.
+pub const QUARANTINED: &str = "Quarantined";
 /// A fault on a host that nobody claimed. A claimed host keeps its state.
 pub const ERROR: &str = "Error";
 /// The object is going away.

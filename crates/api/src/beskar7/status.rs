@@ -17,7 +17,7 @@ pub struct PhysicalHostStatus {
     pub ready: Option<bool>,
 
     /// Where the host is in its life: Enrolling, Inspecting, Available, Claimed, Provisioning, Provisioned,
-    /// Deprovisioning, Maintenance, Deleting; or Error, which shows only on a host that nobody claimed. A claimed host
+    /// Deprovisioning, Maintenance, Quarantined, Deleting; or Error, which shows only on a host that nobody claimed. A claimed host
     /// keeps its state, and fault and conditions tell what is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,

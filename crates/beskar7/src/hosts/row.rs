@@ -96,7 +96,10 @@ impl Row {
             (_, "Critical") => Urgency::HealthCritical,
             (_, "Warning") => Urgency::HealthWarning,
             ("", _) => Urgency::NeverSeen,
-            (states::AVAILABLE | states::PROVISIONED | states::READY | states::MAINTENANCE, _) => Urgency::Rest,
+            (
+                states::AVAILABLE | states::PROVISIONED | states::READY | states::MAINTENANCE | states::QUARANTINED,
+                _,
+            ) => Urgency::Rest,
             _ => Urgency::UnderWay,
         }
     }
@@ -164,7 +167,7 @@ fn next_try(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// The states in the order of a life; others follow.
-const LIFE: [&str; 10] = [
+const LIFE: [&str; 11] = [
     states::ENROLLING,
     states::INSPECTING,
     states::AVAILABLE,
@@ -173,6 +176,7 @@ const LIFE: [&str; 10] = [
     states::PROVISIONED,
     states::DEPROVISIONING,
     states::MAINTENANCE,
+    states::QUARANTINED,
     states::ERROR,
     states::DELETING,
 ];

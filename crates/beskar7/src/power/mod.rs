@@ -19,9 +19,11 @@ use verdict::obstacle;
 pub(crate) const ABOUT: &str = "\
 Power servers on or off, or restart them.
 
-Nothing here speaks to a BMC: `on` and `off` set spec.online of the host, `cycle` asks for one restart by an \
-annotation, and the operator does the rest. spec.online stays: a server that was switched off here is kept off. An \
-operating system is asked to shut down before the power is cut; a restart is immediate.";
+Nothing here speaks to a BMC: `on` and `off` set spec.online of the host, `auto` removes it, `cycle` asks for one \
+restart by an annotation, and the operator does the rest. spec.online stays in effect until the host is claimed or \
+released: a server that was switched off here is kept off, but a machine that claims the host gets a running server, \
+and after its release the server stays off until somebody asks again. An operating system is asked to shut down before \
+the power is cut; a restart is immediate.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +35,9 @@ Examples:
 
   # A host that is in use, without being asked
   beskar7 power off lab/server-01 --yes
+
+  # Leave the power alone from now on
+  beskar7 power auto server-01
 
   # Do not wait until it is on
   beskar7 power on server-01 --wait=false";
@@ -70,6 +75,8 @@ enum Action {
     On,
     /// Keep it off from now on
     Off,
+    /// Leave its power alone from now on
+    Auto,
     /// Restart it once
     Cycle,
 }
@@ -81,6 +88,8 @@ enum Wish {
     On { generation: i64 },
     /// spec.online is false since this generation.
     Off { generation: i64 },
+    /// spec.online is unset since this generation.
+    Auto { generation: i64 },
     /// One restart, told from others by this id.
     Cycle { id: String },
 }
@@ -136,13 +145,14 @@ async fn find(args: &Args, access: &Access) -> anyhow::Result<Vec<Target>> {
 impl Action {
     /// Whether it takes a running server from whoever uses it.
     fn disrupts(self) -> bool {
-        self != Self::On
+        matches!(self, Self::Off | Self::Cycle)
     }
 
     fn told(self) -> &'static str {
         match self {
             Self::On => "to be on (spec.online: true)",
             Self::Off => "to be off (spec.online: false)",
+            Self::Auto => "its power is to be left alone (spec.online unset)",
             Self::Cycle => "to be restarted",
         }
     }
@@ -186,8 +196,9 @@ async fn write(action: Action, target: &Target) -> anyhow::Result<Wish> {
     for _ in 0..TRIES {
         let version = host.resource_version();
         let patch = match action {
-            Action::On => json!({"metadata": {"resourceVersion": version}, "spec": {"online": true}}),
-            Action::Off => json!({"metadata": {"resourceVersion": version}, "spec": {"online": false}}),
+            Action::On => requested(version, Some(true), Some(&id)),
+            Action::Off => requested(version, Some(false), Some(&id)),
+            Action::Auto => requested(version, None, None),
             Action::Cycle => json!({"metadata": {"resourceVersion": version, "annotations": {names::REBOOT: id}}}),
         };
         if let Some(written) = target.hosts.patch(&target.name, &patch).await? {
@@ -195,6 +206,7 @@ async fn write(action: Action, target: &Target) -> anyhow::Result<Wish> {
             return Ok(match action {
                 Action::On => Wish::On { generation },
                 Action::Off => Wish::Off { generation },
+                Action::Auto => Wish::Auto { generation },
                 Action::Cycle => Wish::Cycle { id },
             });
         }
@@ -207,4 +219,12 @@ async fn write(action: Action, target: &Target) -> anyhow::Result<Wish> {
         }
     }
     bail!("{} is being changed by somebody else all the time; try again", target.label)
+}
+
+/// A request for power, with an id of its own: the same value from before a claim or a release would not count.
+fn requested(version: Option<String>, online: Option<bool>, id: Option<&str>) -> serde_json::Value {
+    json!({
+        "metadata": {"resourceVersion": version, "annotations": {names::POWER_REQUEST: id}},
+        "spec": {"online": online},
+    })
 }

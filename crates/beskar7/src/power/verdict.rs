@@ -1,6 +1,6 @@
 //! What a host's status says about a wish.
 
-use api::beskar7::{PhysicalHost, conditions};
+use api::beskar7::{PhysicalHost, conditions, names, states};
 use api::capi;
 use controllers::beskar7::PhysicalHosts;
 use controllers::dialect::HostDialect as _;
@@ -34,7 +34,23 @@ pub(super) fn obstacle(host: &PhysicalHost, action: Action) -> Option<String> {
         let annotation = capi::PAUSED_ANNOTATION;
         return Some(format!("is paused and is left alone until its annotation {annotation} is removed"));
     }
-    if action == Action::Cycle && host.spec.online == Some(false) {
+    let quarantine = annotations.and_then(|all| all.get(names::QUARANTINE));
+    let status = host.status.as_ref();
+    let state = status.and_then(|status| status.state.as_deref());
+    if matches!(action, Action::On | Action::Off) && state == Some(states::DEPROVISIONING) {
+        return Some(
+            "is being released: its server is switched off and stays off; ask again when it is Available".to_owned(),
+        );
+    }
+    if let Some(why) = quarantine.filter(|_| state == Some(states::QUARANTINED)) {
+        let annotation = names::QUARANTINE;
+        return Some(format!(
+            "is in quarantine ({why}) and is left alone until its annotation {annotation} is removed"
+        ));
+    }
+    // What was asked before the host was claimed or released does not keep the server off.
+    let in_effect = status.and_then(|status| status.condition(conditions::POWER_REQUEST_IN_EFFECT));
+    if action == Action::Cycle && host.spec.online == Some(false) && in_effect.is_none() {
         return Some(
             "is to be off (spec.online: false), so it would not be restarted: `beskar7 power on` it".to_owned(),
         );
@@ -47,6 +63,7 @@ pub(super) fn judge(host: &PhysicalHost, wish: &Wish, now: Timestamp) -> Verdict
     let action = match wish {
         Wish::On { .. } => Action::On,
         Wish::Off { .. } => Action::Off,
+        Wish::Auto { .. } => Action::Auto,
         Wish::Cycle { .. } => Action::Cycle,
     };
     if let Some(why) = obstacle(host, action) {
@@ -58,7 +75,9 @@ pub(super) fn judge(host: &PhysicalHost, wish: &Wish, now: Timestamp) -> Verdict
     }
     // What the status says about the time before the wish tells nothing.
     let noticed = match wish {
-        Wish::On { generation } | Wish::Off { generation } => status.observed_generation >= Some(*generation),
+        Wish::On { generation } | Wish::Off { generation } | Wish::Auto { generation } => {
+            status.observed_generation >= Some(*generation)
+        }
         Wish::Cycle { id } => PhysicalHosts::record(host).and_then(|record| record.rebooted).as_ref() == Some(id),
     };
     let power = status.observed_power_state.as_deref().unwrap_or_default();
@@ -66,6 +85,7 @@ pub(super) fn judge(host: &PhysicalHost, wish: &Wish, now: Timestamp) -> Verdict
     match wish {
         Wish::On { .. } if noticed && power == "On" => return Verdict::Done("on".to_owned()),
         Wish::Off { .. } if noticed && power == "Off" => return Verdict::Done("off".to_owned()),
+        Wish::Auto { .. } if noticed => return Verdict::Done("left alone".to_owned()),
         Wish::Cycle { .. } if noticed && settled && power == "On" => {
             return Verdict::Done("restarted".to_owned());
         }
@@ -109,6 +129,33 @@ mod tests {
 
     fn cycle() -> Wish {
         Wish::Cycle { id: "7".to_owned() }
+    }
+
+    #[test]
+    fn nobody_asks_for_power_in_the_middle_of_a_release() {
+        let releasing = json!({"state": "Deprovisioning", "observedGeneration": 2});
+        for wish in [ON, OFF] {
+            let Verdict::Failed(why) = judged(&json!({}), &releasing, &wish) else { panic!() };
+            assert!(why.contains("ask again when it is Available"), "{why}");
+        }
+    }
+
+    #[test]
+    fn power_that_is_left_alone_again_is_not_waited_for() {
+        let auto = Wish::Auto { generation: 2 };
+        let status = |generation: i64| json!({"observedPowerState": "On", "observedGeneration": generation});
+        assert_eq!(judged(&json!({}), &status(1), &auto), Verdict::Waiting(None));
+        assert_eq!(judged(&json!({}), &status(2), &auto), Verdict::Done("left alone".into()));
+    }
+
+    #[test]
+    fn a_request_that_does_not_count_any_more_does_not_stand_in_the_way_of_a_restart() {
+        let condition = json!({
+            "type": "PowerRequestInEffect", "status": "False", "reason": "Outdated", "message": "",
+            "lastTransitionTime": "2026-11-15T11:00:00Z",
+        });
+        let running = json!({"observedPowerState": "On", "record": record("7"), "conditions": [condition]});
+        assert_eq!(judged(&json!({"online": false}), &running, &cycle()), Verdict::Done("restarted".into()));
     }
 
     /// The operator's memory with one restart carried out.

@@ -1,6 +1,6 @@
 //! A host as a text: what it is, what is going on, what it is made of, and what happened.
 
-use api::beskar7::{HardwareDetails, Inventory, PhysicalHost, PhysicalHostStatus};
+use api::beskar7::{HardwareDetails, Inventory, PhysicalHost, PhysicalHostStatus, conditions as types};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt as _;
@@ -43,7 +43,7 @@ fn head(host: &PhysicalHost, status: &PhysicalHostStatus, now: Timestamp, paper:
     let since = status.last_state_transition_time.as_ref().map(|time| ago(time.0));
     let state = status.state.clone().unwrap_or_else(|| "nobody has looked at it yet: is the operator running?".into());
     fact("State", joined(", ", [Some(state), since]));
-    fact("Power", joined(", ", [status.observed_power_state.clone(), spec.online.map(wish)]));
+    fact("Power", joined(", ", [status.observed_power_state.clone(), spec.online.map(|online| wish(online, status))]));
     fact("Health", status.health.clone().unwrap_or_default());
     let consumer = spec.consumer_ref.as_ref();
     let user = consumer.map(|user| joined(" ", [user.kind.clone(), user.name.clone()]));
@@ -73,8 +73,11 @@ fn head(host: &PhysicalHost, status: &PhysicalHostStatus, now: Timestamp, paper:
     format!("{}\n{}", human::one_line(&host.name_any()), untitled(&rows, paper))
 }
 
-fn wish(online: bool) -> String {
-    format!("wanted {}", if online { "On" } else { "Off" })
+fn wish(online: bool, status: &PhysicalHostStatus) -> String {
+    match status.condition(types::POWER_REQUEST_IN_EFFECT) {
+        Some(_) => format!("spec.online: {online} is not applied, see conditions"),
+        None => format!("wanted {}", if online { "On" } else { "Off" }),
+    }
 }
 
 fn hardware_part(hardware: &HardwareDetails, paper: Paper) -> String {

@@ -1,10 +1,11 @@
 //! The conditions of a PhysicalHost.
 
 use api::beskar7::conditions::{self as types, reason};
-use api::beskar7::{PhysicalHost, PhysicalHostStatus};
+use api::beskar7::{PhysicalHost, PhysicalHostStatus, names};
 use api::capi::Condition;
 use engine::failure::{Class, Failure};
 use engine::host::{NoteKind, Phase};
+use kube::ResourceExt as _;
 
 use super::findings::{Finding, holds, known, not, put, unknown};
 use super::offer::RUNNING;
@@ -19,7 +20,7 @@ fn failed(type_: &'static str, failure: &Failure) -> Finding {
 }
 
 /// Conditions that are there only as long as there is something to say.
-const PASSING: [&str; 3] = [types::PAUSED, types::ORDER_IN_EFFECT, types::BOOT_SERVED];
+const PASSING: [&str; 4] = [types::PAUSED, types::ORDER_IN_EFFECT, types::POWER_REQUEST_IN_EFFECT, types::BOOT_SERVED];
 
 /// All conditions, for a status that is complete but for them.
 pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Vec<Condition> {
@@ -31,7 +32,7 @@ pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus
     for finding in std::iter::once(ready).chain(findings) {
         put(&mut conditions, finding, view.now);
     }
-    for finding in [order_in_effect(view), boot_served(view)].into_iter().flatten() {
+    for finding in remarks(view).chain(boot_served(view)) {
         conditions.extend(known(&status.conditions, finding.type_).cloned());
         put(&mut conditions, finding, view.now);
     }
@@ -87,6 +88,17 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
                 &format!("Under maintenance{}.", why.map(|why| format!(": {why}")).unwrap_or_default()),
             )
         }
+        (Phase::Quarantined, _) => {
+            let why = view.host.annotations().get(names::QUARANTINE).map(String::as_str).unwrap_or_default();
+            let why = if why.is_empty() { String::new() } else { format!(" ({})", why.trim_end_matches('.')) };
+            info(
+                reason::QUARANTINED,
+                &format!(
+                    "In quarantine{why}. Nobody can claim the host, and nothing is done to its server, until the annotation {} is removed.",
+                    names::QUARANTINE
+                ),
+            )
+        }
         (Phase::Deleting, _) => info(reason::DELETING, "About to be forgotten."),
     }
 }
@@ -104,7 +116,10 @@ fn runs_unasked(view: &View<'_, PhysicalHost>) -> bool {
 fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
     let type_ = types::HOST_PROVISIONED;
     let record = &view.step.record;
-    let phase = record.left.filter(|_| matches!(record.phase, Phase::Parked | Phase::Detached)).unwrap_or(record.phase);
+    let phase = record
+        .left
+        .filter(|_| matches!(record.phase, Phase::Parked | Phase::Quarantined | Phase::Detached))
+        .unwrap_or(record.phase);
     let under_way = |reason: &str| match (&record.fault, &record.wait) {
         (Some(fault), _) => failed(type_, &fault.failure),
         (None, Some(wait)) => not(type_, Condition::INFO, reason, &wait.message),
@@ -141,14 +156,18 @@ fn healthy(status: &PhysicalHostStatus) -> Finding {
     }
 }
 
-/// Only said of a host in use whose order is not what runs on it.
-fn order_in_effect(view: &View<'_, PhysicalHost>) -> Option<Finding> {
-    let note = view.step.notes.first()?;
-    let reason = match note.kind {
-        NoteKind::Adopted => reason::ADOPTED,
-        NoteKind::OrderChanged => reason::ORDER_CHANGED,
-    };
-    Some(not(types::ORDER_IN_EFFECT, Condition::WARNING, reason, &note.message))
+/// Only said of a host in use whose order is not what runs on it, and of a host whose power is not as its spec says.
+fn remarks(view: &View<'_, PhysicalHost>) -> impl Iterator<Item = Finding> {
+    view.step.notes.iter().map(|note| {
+        let (type_, severity, reason) = match note.kind {
+            NoteKind::Adopted => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ADOPTED),
+            NoteKind::OrderChanged => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ORDER_CHANGED),
+            NoteKind::PowerRequestOutdated => {
+                (types::POWER_REQUEST_IN_EFFECT, Condition::INFO, reason::POWER_REQUEST_OUTDATED)
+            }
+        };
+        not(type_, severity, reason, &note.message)
+    })
 }
 
 /// Only said of a host that the boot service has told something about.

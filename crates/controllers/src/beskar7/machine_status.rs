@@ -257,9 +257,20 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
                 failure: None,
             }
         }
-        Standing::Releasing { host, fault, .. } => {
-            let (severity, reason, message) = match fault {
-                Some(fault) => (
+        Standing::Releasing { host, fault, wait } => {
+            let held =
+                wait.as_ref().filter(|wait| [reason::MAINTENANCE, reason::PAUSED].contains(&wait.reason.as_str()));
+            let (severity, reason, message) = match (held, fault) {
+                (Some(held), _) => (
+                    Condition::WARNING,
+                    reason::RELEASE_PHYSICAL_HOST_FAILED,
+                    format!(
+                        "PhysicalHost {host} is not released yet and its server is not powered off: {} To let the machine go without that, annotate it with {}=true; the host is then kept from others.",
+                        held.message,
+                        names::FORCE_RELEASE
+                    ),
+                ),
+                (None, Some(fault)) => (
                     Condition::WARNING,
                     reason::RELEASE_PHYSICAL_HOST_FAILED,
                     format!(
@@ -268,7 +279,7 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
                         names::FORCE_RELEASE
                     ),
                 ),
-                None => (
+                (None, None) => (
                     Condition::INFO,
                     reason::DELETING,
                     format!("PhysicalHost {host} is being switched off and cleaned up."),
@@ -310,5 +321,29 @@ fn bootstrap(view: &ClaimView<'_, Beskar7Machine>) -> Option<Finding> {
             BOOTSTRAP_MISSING,
         )),
         Bootstrap::Ready => Some(holds(types::BOOTSTRAP_DATA_READY, "Ready", "The bootstrap data is there.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_whose_host_is_left_alone_does_not_say_that_its_server_is_switched_off() {
+        let standing = |reason: &str, fault: bool| Standing::Releasing {
+            host: "server-01".into(),
+            wait: Some(Refused { reason: reason.into(), message: "The host is under maintenance.".into() }),
+            fault: fault.then(|| Refused { reason: "Unreachable".into(), message: "No answer.".into() }),
+        };
+        for fault in [false, true] {
+            let parked = standing("Maintenance", fault);
+            let Finding { severity, reason, message, .. } = told(&parked).ready;
+            assert_eq!((severity, reason.as_str()), (Condition::WARNING, "ReleasePhysicalHostFailed"));
+            assert!(
+                message.starts_with("PhysicalHost server-01 is not released yet and its server is not powered off")
+            );
+            assert!(message.contains("The host is under maintenance.") && message.contains("force-release=true"));
+        }
+        assert!(told(&standing("PoweringOff", false)).ready.message.contains("is being switched off"));
     }
 }

@@ -12,13 +12,13 @@ mod status;
 
 pub(crate) use machine::Beskar7Machines;
 
-use api::beskar7::conditions::HOST_INSPECTED;
+use api::beskar7::conditions::{HOST_INSPECTED, PAUSED};
 use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names};
 use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::{Failure, Kind};
-use engine::host::{Anchor, Author, Claim, Consumer, Farewell, Goal, Order, Recipe, Record, Road};
-use engine::server;
+use engine::host::{Anchor, Author, Claim, Consumer, Farewell, Goal, Order, Recipe, Record, Request, Road};
+use engine::server::{self, Seen};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::json;
@@ -46,13 +46,13 @@ impl HostDialect for PhysicalHosts {
         let claim = claim(host);
         let order = claim.as_ref().and_then(|claim| order(host, claim, depot));
         let annotation = |name: &str| host.annotations().get(name).filter(|value| !value.is_empty()).cloned();
-        let says_true = |name: &str| host.annotations().get(name).is_some_and(|value| value == "true");
         Goal {
             road: road(host),
             author: claim.as_ref().map(|claim| author(host, claim)).unwrap_or_default(),
             claim,
             order,
             online: host.spec.online,
+            power_id: annotation(names::POWER_REQUEST),
             boot_mode: host.spec.boot_iso_mode.or(host.spec.boot_mode).map(|mode| match mode {
                 BootMode::Uefi => server::BootMode::Uefi,
                 BootMode::Legacy => server::BootMode::Legacy,
@@ -60,8 +60,8 @@ impl HostDialect for PhysicalHosts {
             reboot: annotation(names::REBOOT),
             inspect: annotation(names::INSPECT),
             pin_on_first_use: host.spec.redfish_connection.trust_on_first_use == Some(true),
-            release_anyway: says_true(names::RELEASE) || names_our_claim(host),
-            provision_adopted: says_true(names::PROVISION),
+            release: annotation(names::RELEASE),
+            provision: annotation(names::PROVISION),
         }
     }
 
@@ -109,12 +109,24 @@ impl HostDialect for PhysicalHosts {
         })
     }
 
+    fn annotation_of(request: Request) -> &'static str {
+        match request {
+            Request::Release => names::RELEASE,
+            Request::Provision => names::PROVISION,
+        }
+    }
+
     fn status(view: &View<'_, PhysicalHost>) -> Option<serde_json::Value> {
         changed(view.host, status::project(view))
     }
 
-    fn paused_status(host: &PhysicalHost, why: &str, now: Timestamp) -> Option<serde_json::Value> {
-        changed(host, status::paused(host, why, now))
+    fn paused_status(host: &PhysicalHost, why: &str, seen: Option<&Seen>, now: Timestamp) -> Option<serde_json::Value> {
+        changed(host, status::paused(host, why, seen, now))
+    }
+
+    fn shows_pause(host: &PhysicalHost) -> bool {
+        let condition = host.status.as_ref().and_then(|status| status.condition(PAUSED));
+        condition.is_some_and(Condition::is_true)
     }
 
     fn event_reason(reason: &'static str) -> &'static str {
@@ -143,20 +155,19 @@ fn road(host: &PhysicalHost) -> Road {
             Farewell::Tidy
         });
     }
-    if host.spec.maintenance.is_some() || is_quarantined(host) { Road::Park } else { Road::Manage }
+    if host.spec.maintenance.is_some() {
+        Road::Park
+    } else if is_quarantined(host) {
+        Road::Quarantine
+    } else {
+        Road::Manage
+    }
 }
 
 /// A host that is kept from others is first cleaned up.
 fn is_quarantined(host: &PhysicalHost) -> bool {
     let in_use = || anchor(host).ok().flatten().is_some_and(|anchor| anchor.is_in_use());
     host.annotations().contains_key(names::QUARANTINE) && !in_use()
-}
-
-/// Whether the claim that we act for was given back by its claimer.
-fn names_our_claim(host: &PhysicalHost) -> bool {
-    let given_back = host.annotations().get(names::RELEASE);
-    let ours = || anchor(host).ok().flatten().and_then(|anchor| anchor.claim);
-    given_back.is_some_and(|id| ours().is_some_and(|claim| claim.id == *id))
 }
 
 /// A claimer says who it is by a random id. A reference written by hand has none: then its own words identify it.

@@ -1,6 +1,6 @@
 //! A PhysicalHost as those see it who claim one.
 
-use api::beskar7::conditions::{BOOT_SERVED, HOST_INSPECTED};
+use api::beskar7::conditions::{BOOT_SERVED, HOST_INSPECTED, reason};
 use api::beskar7::{PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
 use api::capi::{self, AddressType, Condition, MachineAddress};
 use engine::claim::{Host, Refused};
@@ -100,7 +100,8 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
         let served = status.condition(BOOT_SERVED).filter(|served| !served.is_true())?;
         Some((&served.reason, &served.message))
     });
-    let wait = status.waiting.as_ref();
+    let wait = status.waiting.as_ref().map(|wait| (wait.reason.clone(), wait.message.clone()));
+    let wait = left_alone(host).or(wait).map(|(reason, message)| Refused { reason, message });
     let refuses = record
         .as_ref()
         .and_then(|record| record.fault.as_ref())
@@ -119,14 +120,14 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
                 ordered: true,
                 refuses,
                 fault: fault.map(|(reason, message)| Refused { reason: reason.clone(), message: message.clone() }),
-                wait: wait.map(|wait| Refused { reason: wait.reason.clone(), message: wait.message.clone() }),
+                wait: wait.clone(),
                 power: record.as_ref().map_or(PowerState::Unknown, |record| record.power),
             },
             claimant: (claim.consumer.namespace, claim.consumer.name),
             id: claim.id,
             addresses: addresses(&status),
             labels: host.labels().clone(),
-            uuid: hardware.as_ref().and_then(|hardware| hardware.uuid.clone()),
+            uuid: anchor.and_then(|anchor| anchor.uuid.clone()).or_else(|| hardware.as_ref()?.uuid.clone()),
             order: OrderOnHost {
                 image: host.spec.boot_iso_source.clone(),
                 boot_mode: host.spec.boot_iso_mode,
@@ -137,6 +138,21 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
             assumed_booted: record.as_ref().is_some_and(|record| record.assumed_booted),
         })
         .collect()
+}
+
+/// Why nothing is done to the server, and until when.
+fn left_alone(host: &PhysicalHost) -> Option<(String, String)> {
+    let paused = capi::PAUSED_ANNOTATION;
+    if host.annotations().contains_key(paused) {
+        let message =
+            format!("The host is paused: nothing is done to its server until its annotation {paused} is removed.");
+        return Some((reason::PAUSED.to_owned(), message));
+    }
+    let maintenance = host.spec.maintenance.as_ref().filter(|_| host.metadata.deletion_timestamp.is_none())?;
+    let why = maintenance.reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    let message =
+        format!("The host is under maintenance{why}: nothing is done to its server until spec.maintenance is removed.");
+    Some((reason::MAINTENANCE.to_owned(), message))
 }
 
 /// Where it fetched its bootstrap data from is where it runs; what the BMC knows may be from before.

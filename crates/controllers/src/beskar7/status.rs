@@ -5,7 +5,7 @@ use api::beskar7::{
     states,
 };
 use engine::host::{Moment, Origin, Phase, Record};
-use engine::server::PowerState;
+use engine::server::{PowerState, Seen};
 use jiff::Timestamp;
 
 use super::findings::{holds, put, time};
@@ -35,14 +35,15 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
         record: stored(record),
         ..before
     };
-    see(&mut status, view);
+    if let Some(seen) = view.seen {
+        see(&mut status, seen);
+    }
     status.conditions = conditions::project(view, &status);
     status
 }
 
 /// Takes in what was seen, and keeps what was not looked at.
-fn see(status: &mut PhysicalHostStatus, view: &View<'_, PhysicalHost>) {
-    let Some(seen) = view.seen else { return };
+fn see(status: &mut PhysicalHostStatus, seen: &Seen) {
     if let Some(found) = &seen.hardware {
         let details = hardware::details(found, seen);
         status.addresses = hardware::addresses(&details.nics);
@@ -61,9 +62,15 @@ fn see(status: &mut PhysicalHostStatus, view: &View<'_, PhysicalHost>) {
     }
 }
 
-/// A paused host keeps its status and says that it is paused.
-pub(super) fn paused(host: &PhysicalHost, why: &str, now: Timestamp) -> PhysicalHostStatus {
+/// A paused host keeps its status, but for what was seen, and says that it is paused.
+pub(super) fn paused(host: &PhysicalHost, why: &str, seen: Option<&Seen>, now: Timestamp) -> PhysicalHostStatus {
     let mut status = host.status.clone().unwrap_or_default();
+    if let Some(seen) = seen {
+        see(&mut status, seen);
+        if seen.power != PowerState::Unknown {
+            status.observed_power_state = Some(seen.power.as_str().to_owned());
+        }
+    }
     put(&mut status.conditions, holds(types::PAUSED, types::reason::PAUSED, why), now);
     status
 }
@@ -117,7 +124,7 @@ fn shows_error(view: &View<'_, PhysicalHost>) -> bool {
         && matches!(record.phase, Phase::Registering | Phase::Inspecting | Phase::Available)
 }
 
-const WORDS: [(Phase, &str); 10] = [
+const WORDS: [(Phase, &str); 11] = [
     (Phase::Registering, states::ENROLLING),
     (Phase::Inspecting, states::INSPECTING),
     (Phase::Available, states::AVAILABLE),
@@ -126,6 +133,7 @@ const WORDS: [(Phase, &str); 10] = [
     (Phase::Provisioned, states::PROVISIONED),
     (Phase::Deprovisioning, states::DEPROVISIONING),
     (Phase::Parked, states::MAINTENANCE),
+    (Phase::Quarantined, states::QUARANTINED),
     (Phase::Detached, "Detached"),
     (Phase::Deleting, states::DELETING),
 ];

@@ -224,11 +224,76 @@ fn error_shows_only_on_hosts_that_nobody_claimed() {
 #[test]
 fn pausing_keeps_the_status_and_says_so_once() {
     let host = with_status(&plain(&json!({})), json!({ "state": "Available", "ready": true }));
-    let status = PhysicalHosts::paused_status(&host, "why", now()).unwrap();
+    let status = PhysicalHosts::paused_status(&host, "why", None, now()).unwrap();
     assert_eq!(status["state"], "Available");
+    assert!(!PhysicalHosts::shows_pause(&host));
     let host = with_status(&host, status);
     assert_eq!(host.status.as_ref().unwrap().condition("Paused").unwrap().status, "True");
-    assert_eq!(PhysicalHosts::paused_status(&host, "why", now() + SignedDuration::from_hours(1)), None);
+    assert!(PhysicalHosts::shows_pause(&host));
+    let later = now() + SignedDuration::from_hours(1);
+    assert_eq!(PhysicalHosts::paused_status(&host, "why", None, later), None);
+    let status = PhysicalHosts::paused_status(&host, "why", Some(&seen()), later).unwrap();
+    assert_eq!((&status["observedPowerState"], &status["health"]), (&json!("Off"), &json!("Warning")));
+}
+
+fn claimed(annotations: &Value, spec: Value) -> PhysicalHost {
+    let anchor = Anchor {
+        claim: Some(Claim { id: "one".into(), consumer: Consumer::default() }),
+        milestone: engine::host::Milestone::Provisioned,
+        uuid: Some("registered".into()),
+        ..Anchor::default()
+    };
+    let mut metadata =
+        json!({ "annotations": { "beskar7.io/anchor": anchor.to_json(), "beskar7.io/claim-id": "one" } });
+    json_patch(&mut metadata["annotations"], annotations);
+    let mut object = json!({ "consumerRef": { "name": "m" } });
+    json_patch(&mut object, &spec);
+    host(&metadata, &object)
+}
+
+#[test]
+fn a_node_is_named_after_the_server_that_was_registered_whatever_the_inventory_shows() {
+    let details = json!({ "hardwareDetails": { "uuid": "another" } });
+    let offer = PhysicalHosts::offer(&with_status(&claimed(&json!({}), json!({})), details));
+    assert_eq!(offer.holdings[0].uuid.as_deref(), Some("registered"));
+}
+
+#[test]
+fn a_host_that_is_left_alone_tells_its_machine_so() {
+    let wait_of = |host: &PhysicalHost| PhysicalHosts::offer(host).holdings[0].host.wait.clone();
+    assert_eq!(wait_of(&claimed(&json!({}), json!({}))), None);
+    let parked = claimed(&json!({}), json!({ "maintenance": { "reason": "fan swap" } }));
+    let paused = claimed(&json!({ "cluster.x-k8s.io/paused": "" }), json!({}));
+    for (host, reason, words) in [
+        (parked, "Maintenance", "under maintenance (fan swap): nothing is done to its server until spec.maintenance"),
+        (paused, "Paused", "nothing is done to its server until its annotation cluster.x-k8s.io/paused is removed"),
+    ] {
+        let wait = wait_of(&host).unwrap();
+        assert_eq!(wait.reason, reason);
+        assert!(wait.message.contains(words), "{}", wait.message);
+    }
+}
+
+#[test]
+fn quarantine_does_not_look_like_maintenance() {
+    let barred = host(&json!({ "annotations": { "beskar7.io/quarantine": "It smelled of smoke." } }), &json!({}));
+    let goal = PhysicalHosts::goal(&barred, None);
+    assert_eq!(goal.road, Road::Quarantine);
+    let sight = sight(Ok(seen()));
+    let step = first_step(&barred, &sight);
+    let view = View { host: &barred, goal: &goal, step: &step, seen: None, session: None, now: now() };
+    let status = with_status(&barred, PhysicalHosts::status(&view).unwrap()).status.unwrap();
+    assert_eq!(status.state.as_deref(), Some("Quarantined"));
+    let available = status.condition("HostAvailable").unwrap();
+    assert_eq!(available.reason, "Quarantined");
+    assert!(
+        available.message.contains("(It smelled of smoke)")
+            && available.message.contains("beskar7.io/quarantine is removed")
+    );
+    assert!(status.timeline.iter().all(|entry| !entry.message.contains("maintenance")), "{:?}", status.timeline);
+
+    let both = host(&json!({ "annotations": { "beskar7.io/quarantine": "" } }), &json!({ "maintenance": {} }));
+    assert_eq!(PhysicalHosts::goal(&both, None).road, Road::Park);
 }
 
 #[test]

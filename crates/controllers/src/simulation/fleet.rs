@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api::beskar7::names;
 use bmc::{Fingerprint, Transport, TransportError};
 use bytes::Bytes;
-use engine::host::{Anchor, Milestone};
+use engine::host::{Anchor, Milestone, PowerRequest};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -153,5 +154,15 @@ pub(super) fn runs_for_its_owner(host: &Value) -> bool {
     let anchor = host["metadata"]["annotations"][ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
     let Some(Anchor { claim: Some(claim), milestone: Milestone::Provisioned, .. }) = anchor else { return false };
     let claimed = host["spec"]["consumerRef"]["name"] == claim.consumer.name.as_str();
-    claimed && host["spec"]["online"] != false && host["metadata"].get("deletionTimestamp").is_none()
+    claimed && asked_power(host) != Some(false) && host["metadata"].get("deletionTimestamp").is_none()
+}
+
+/// What the owner has asked of the power since the host was claimed or released.
+pub(super) fn asked_power(host: &Value) -> Option<bool> {
+    let anchor = host["metadata"]["annotations"][ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
+    let id = host["metadata"]["annotations"][names::POWER_REQUEST].as_str();
+    let online = host["spec"]["online"].as_bool()?;
+    let request = PowerRequest { online, id: id.map(str::to_owned) };
+    let is_outdated = anchor.and_then(|anchor| anchor.outdated).is_some_and(|outdated| outdated.request == request);
+    (!is_outdated).then_some(online)
 }

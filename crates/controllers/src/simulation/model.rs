@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use api::capi::PAUSED_ANNOTATION;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
@@ -15,7 +16,7 @@ use super::fate::Life;
 
 const HOSTS: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta1/namespaces/lab/physicalhosts/";
 const SECRETS: &str = "/api/v1/namespaces/lab/secrets/";
-const CONSUMERS: &str = "/apis/sim.example.com/v1/namespaces/lab/consumers/";
+const CONSUMERS: &str = "/apis/sim.cluster.x-k8s.io/v1/namespaces/lab/consumers/";
 
 /// The objects, shared by all lives of the operator.
 #[derive(Debug, Clone, Default)]
@@ -82,8 +83,18 @@ impl Model {
     }
 
     pub(super) fn put_consumer(&self, name: &str) {
-        let object = json!({"apiVersion": "sim.example.com/v1", "kind": "Consumer", "metadata": {"name": name, "namespace": "lab"}});
+        let object = json!({"apiVersion": "sim.cluster.x-k8s.io/v1", "kind": "Consumer", "metadata": {"name": name, "namespace": "lab"}});
         self.state().put(format!("{CONSUMERS}{name}"), object);
+    }
+
+    /// Pauses a consumer as clusterctl does, or lets it go on. Answers whether there is one.
+    pub(super) fn pause_consumer(&self, name: &str, paused: bool) -> bool {
+        let mut state = self.state();
+        let path = format!("{CONSUMERS}{name}");
+        let Some(mut object) = state.objects.get(&path).map(|object| Value::clone(object)) else { return false };
+        object["metadata"]["annotations"] = if paused { json!({PAUSED_ANNOTATION: "true"}) } else { json!({}) };
+        state.settle(path, object);
+        true
     }
 
     pub(super) fn remove_consumer(&self, name: &str) {
@@ -132,7 +143,7 @@ impl Model {
         let path = head.uri.path();
         let answer = match (&head.method, path) {
             (&Method::GET, "/apis") => Ok(Arc::new(groups())),
-            (&Method::GET, "/apis/sim.example.com/v1") => Ok(Arc::new(consumers())),
+            (&Method::GET, "/apis/sim.cluster.x-k8s.io/v1") => Ok(Arc::new(consumers())),
             (&Method::GET, _) => {
                 self.state().objects.get(path).cloned().ok_or(Refusal(StatusCode::NOT_FOUND, "NotFound"))
             }
@@ -237,13 +248,13 @@ fn merge(object: &mut Value, patch: &Value) {
 }
 
 fn groups() -> Value {
-    let version = json!({"groupVersion": "sim.example.com/v1", "version": "v1"});
+    let version = json!({"groupVersion": "sim.cluster.x-k8s.io/v1", "version": "v1"});
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [
-        {"name": "sim.example.com", "versions": [version], "preferredVersion": version}]})
+        {"name": "sim.cluster.x-k8s.io", "versions": [version], "preferredVersion": version}]})
 }
 
 fn consumers() -> Value {
-    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "sim.example.com/v1", "resources": [
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "sim.cluster.x-k8s.io/v1", "resources": [
         {"name": "consumers", "singularName": "consumer", "namespaced": true, "kind": "Consumer", "verbs": ["get", "list"]}]})
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::beskar7::PhysicalHost;
+use api::beskar7::{PhysicalHost, names};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::{self, store::Writer};
@@ -98,11 +98,12 @@ enum Turn {
     BmcForgets,
     Password,
     ByHand,
+    Pause,
     Wait,
 }
 
 /// By how often they happen.
-const TURNS: [(Turn, u32); 15] = [
+const TURNS: [(Turn, u32); 16] = [
     (Turn::Claim, 9),
     (Turn::Release, 5),
     (Turn::ClaimVanishes, 1),
@@ -117,6 +118,7 @@ const TURNS: [(Turn, u32); 15] = [
     (Turn::BmcForgets, 1),
     (Turn::Password, 1),
     (Turn::ByHand, 2),
+    (Turn::Pause, 2),
     (Turn::Wait, 4),
 ];
 
@@ -202,7 +204,7 @@ impl Stage {
                 self.model.edit_host(name, |host| {
                     if host["spec"].get("consumerRef").is_none() && host["metadata"].get("deletionTimestamp").is_none() {
                         claimed = true;
-                        host["spec"]["consumerRef"] = json!({"apiVersion": "sim.example.com/v1", "kind": "Consumer", "namespace": "lab", "name": consumer});
+                        host["spec"]["consumerRef"] = json!({"apiVersion": "sim.cluster.x-k8s.io/v1", "kind": "Consumer", "namespace": "lab", "name": consumer});
                         host["spec"]["bootIsoSource"] = json!(iso);
                     }
                 });
@@ -216,9 +218,15 @@ impl Stage {
             }
             Turn::Power => {
                 let wish = [None, Some(true), Some(false)][random.usize(..3)];
-                self.model.edit_host(name, |host| match wish {
-                    Some(wish) => host["spec"]["online"] = json!(wish),
-                    None => drop(host["spec"].as_object_mut().and_then(|spec| spec.remove("online"))),
+                let id = random.bool().then(|| format!("{:x}", random.u64(..)));
+                self.model.edit_host(name, |host| {
+                    match wish {
+                        Some(wish) => host["spec"]["online"] = json!(wish),
+                        None => drop(host["spec"].as_object_mut().and_then(|spec| spec.remove("online"))),
+                    }
+                    if let Some(id) = id {
+                        host["metadata"]["annotations"][names::POWER_REQUEST] = json!(id);
+                    }
                 });
             }
             Turn::Delete => {
@@ -252,6 +260,12 @@ impl Stage {
                 let reset = if bmc.first().power() == PowerState::On { ResetType::ForceOff } else { ResetType::On };
                 let id = bmc.first().id.clone();
                 bmc.by_hand(&id, reset);
+            }
+            Turn::Pause => {
+                let paused = random.bool();
+                if let Some(consumer) = self.consumer(name) {
+                    self.model.pause_consumer(&consumer, paused);
+                }
             }
             Turn::Wait => {}
         }
@@ -293,7 +307,9 @@ impl Stage {
             }
             // Consumers whose claim vanished are gone too, in the end.
             for consumer in [0, 1].map(|number| format!("{name}-node-{number}")) {
-                if self.consumer(&name).as_ref() != Some(&consumer) {
+                if self.consumer(&name).as_ref() == Some(&consumer) {
+                    self.model.pause_consumer(&consumer, false);
+                } else {
                     self.model.remove_consumer(&consumer);
                 }
             }
@@ -518,4 +534,50 @@ pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
         13 => Effect::RefusesMedia("no licence".to_owned()),
         _ => Effect::IgnoresMedia,
     }
+}
+
+#[test]
+fn a_request_that_waits_for_a_paused_machine_costs_no_writes_and_is_carried_out_afterwards() {
+    fastrand::seed(7);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let (mut stage, name) = (Stage::new(7, false), "server-0");
+        stage.run_for(Duration::from_mins(5)).await;
+        stage.turn(Turn::Claim, name);
+        let state =
+            |stage: &Stage| stage.model.host(name).unwrap()["status"]["state"].as_str().unwrap_or("").to_owned();
+        for _ in 0..60 {
+            stage.run_for(Duration::from_mins(1)).await;
+            if state(&stage) == "Provisioned" {
+                break;
+            }
+        }
+        assert_eq!(state(&stage), "Provisioned");
+        let is_paused = |stage: &Stage| {
+            let host = stage.model.host(name).unwrap();
+            let conditions = host["status"]["conditions"].as_array().unwrap();
+            conditions.iter().any(|condition| condition["type"] == "Paused" && condition["status"] == "True")
+        };
+        let consumer = stage.consumer(name).unwrap();
+        stage.model.pause_consumer(&consumer, true);
+        stage.model.edit_host(name, |host| host["spec"]["online"] = json!(false));
+        stage.run_for(Duration::from_mins(2)).await;
+        assert!(is_paused(&stage), "{}", stage.model.host(name).unwrap()["status"]);
+        let writes = stage.model.writes();
+        stage.run_for(Duration::from_mins(20)).await;
+        assert_eq!(stage.model.writes() - writes, 0, "{}", stage.model.last_write());
+        assert!(is_paused(&stage));
+        assert_eq!(stage.servers.bmc(name).first().power(), PowerState::On);
+
+        // It is looked at all the same.
+        stage.turn(Turn::ByHand, name);
+        stage.run_for(Duration::from_mins(3)).await;
+        assert_eq!(stage.model.host(name).unwrap()["status"]["observedPowerState"], "Off");
+        stage.turn(Turn::ByHand, name);
+
+        stage.model.pause_consumer(&consumer, false);
+        stage.run_for(Duration::from_mins(10)).await;
+        assert!(!is_paused(&stage));
+        assert_eq!(stage.servers.bmc(name).first().power(), PowerState::Off, "as was asked meanwhile");
+    });
 }

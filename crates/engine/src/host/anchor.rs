@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Phase};
+use super::{Claim, Phase, PowerRequest};
 use crate::failure::{Failure, Kind};
 
 /// What must never be forgotten about a host. Stored before the status, as the status is before the act.
@@ -31,6 +31,9 @@ pub struct Anchor {
     /// It was us who switched it on, for its power policy.
     #[serde(skip_serializing_if = "is_false")]
     pub powered_on: bool,
+    /// The request for power that was on the object when it was claimed or released. As long as it is the same, it does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outdated: Option<OutdatedRequest>,
     /// SMBIOS UUID of the server that was registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
@@ -70,13 +73,31 @@ impl Anchor {
                 ),
             ));
         }
+        if let Some((content, sum)) = split_sum(text)
+            && checksum(&content) != sum
+        {
+            return Err(edited("its checksum does not match"));
+        }
         serde_json::from_str(text).map_err(|error| unreadable(&error))
     }
 
-    /// The text to store.
+    /// The text to store, with a checksum at its end: who edits it by hand is noticed, also when the status is lost.
     pub fn to_json(&self) -> String {
         // A struct of strings, numbers and times has no way to fail.
-        serde_json::to_string(self).unwrap_or_default()
+        let content = serde_json::to_string(self).unwrap_or_default();
+        let sum = checksum(&content);
+        format!("{}{SUM}{sum}\"}}", content.strip_suffix('}').unwrap_or_default())
+    }
+
+    /// What is wrong if this anchor was stored after `known`: within a deployment, no milestone is ever undone by us once the
+    /// ordered system runs.
+    pub(super) fn contradicts(&self, known: &Self) -> Option<Failure> {
+        let is_same = self.claim == known.claim && self.deployment == known.deployment && known.claim.is_some();
+        let has_run = known.milestone >= Milestone::Provisioned && !known.adopted;
+        (is_same && has_run && self.milestone < known.milestone && self.seq >= known.seq).then(|| {
+            let (shown, reached) = (self.milestone.as_str(), known.milestone.as_str());
+            edited(&format!("it says \"{shown}\", but this deployment has already reached \"{reached}\""))
+        })
     }
 
     /// Whether the server is somebody's, or was and is being cleaned up.
@@ -90,6 +111,8 @@ impl Anchor {
         self.deployment = None;
         self.milestone = Milestone::None;
         self.adopted = false;
+        // Whoever claimed has not changed anything about the power, so the policy of the free host goes on.
+        self.outdated.take_if(|outdated| outdated.since == Since::Claim);
     }
 
     /// Where a host with this anchor is on its way.
@@ -116,6 +139,7 @@ impl Default for Anchor {
             milestone: Milestone::None,
             adopted: false,
             powered_on: false,
+            outdated: None,
             uuid: None,
             pin: None,
             hold: None,
@@ -140,11 +164,68 @@ pub enum Milestone {
     Releasing,
 }
 
+/// What the checksum follows.
+const SUM: &str = ",\"sum\":\"";
+
+/// The text without its checksum, and the checksum. Older versions wrote none.
+fn split_sum(text: &str) -> Option<(String, &str)> {
+    let (content, sum) = text.strip_suffix("\"}")?.rsplit_once(SUM)?;
+    Some((format!("{content}}}"), sum))
+}
+
+/// FNV-1a: it is to find mistakes, not to keep out attackers.
+fn checksum(text: &str) -> String {
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+fn edited(how: &str) -> Failure {
+    Failure::new(
+        Kind::AnchorEdited,
+        format!(
+            "The annotation beskar7.io/anchor of this host was edited: {how}. Nothing is done to the server. Put the annotation back as it was, or remove it: it is then rebuilt from the status."
+        ),
+    )
+}
+
 impl Milestone {
+    /// Its name, as the anchor says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Armed => "armed",
+            Self::Written => "written",
+            Self::Provisioned => "provisioned",
+            Self::Releasing => "releasing",
+        }
+    }
+
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]
     fn is_none(&self) -> bool {
         *self == Self::None
     }
+}
+
+/// A request for power that does not count any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutdatedRequest {
+    /// The request.
+    #[serde(flatten)]
+    pub request: PowerRequest,
+    /// What came after it.
+    pub since: Since,
+}
+
+/// What outdates a request for power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Since {
+    /// The host was claimed: the power policy of a free host is not that of its user.
+    Claim,
+    /// The host was released: its server stays off until somebody asks for it.
+    Release,
 }
 
 /// Credentials that were refused: nobody tries them again before their time, or accounts get locked.

@@ -1,9 +1,9 @@
 //! Whether a claim is accepted, and whether it still holds.
 
-use super::{Author, Claim, Consumer, Inquiry, Whereabouts, pace, step::Scene};
+use super::{Author, Claim, Consumer, Inquiry, Request, Whereabouts, pace, step::Scene};
 use crate::{
     failure::{Failure, Kind},
-    server::Scope,
+    server::{PowerState, Scope},
 };
 
 pub(super) const WAITING_FOR_CONSUMER: &str = "WaitingForConsumerRelease";
@@ -83,7 +83,7 @@ impl Scene<'_> {
         if self.goal.claim.as_ref().is_some_and(|claim| claim.id == ours.id) {
             return Verdict::Same;
         }
-        if self.goal.release_anyway {
+        if self.heed_release(&ours) {
             return Verdict::Released;
         }
         let what = match &self.goal.claim {
@@ -103,17 +103,47 @@ impl Scene<'_> {
                 return Verdict::Unclear;
             }
             Whereabouts::Alive => format!(
-                "spec.consumerRef {what}, but {} still exists and is not being deleted, so the server is left running. Put the reference back, delete the consumer, or annotate the host with beskar7.io/release=true.",
-                ours.consumer
+                "spec.consumerRef {what}, but {} still exists and is not being deleted, so the server is left running. Put the reference back, delete the consumer, or annotate the host with beskar7.io/release={}, which is the id of the claim.{}",
+                ours.consumer,
+                ours.id,
+                self.stale_release()
             ),
             Whereabouts::Unknown(why) => format!(
-                "spec.consumerRef {what}, and whether {} still exists cannot be told ({why}), so the server is left running. Put the reference back, or annotate the host with beskar7.io/release=true.",
-                ours.consumer
+                "spec.consumerRef {what}, and whether {} still exists cannot be told ({why}), so the server is left running. Put the reference back, or annotate the host with beskar7.io/release={}, which is the id of the claim.{}",
+                ours.consumer,
+                ours.id,
+                self.stale_release()
             ),
         };
         self.again = Some(again);
         self.object_fault(Failure::new(Kind::ConsumerMismatch, message));
         Verdict::Unclear
+    }
+
+    /// Whether the owner ends this claim, which that word then has done.
+    pub(super) fn heed_release(&mut self, ours: &Claim) -> bool {
+        let asked = self.goal.release.as_ref() == Some(&ours.id);
+        if asked {
+            self.heeded.push(Request::Release);
+        }
+        asked
+    }
+
+    /// What is said of a word that ends another claim, or none.
+    fn stale_release(&self) -> String {
+        let stale = self.goal.release.as_ref();
+        stale
+            .map(|value| format!(" Its present value \"{}\" counts for nothing.", shortened(value)))
+            .unwrap_or_default()
+    }
+
+    /// Whether the owner wants this adopted host to be provisioned. A name may stand in a manifest that is applied again and again,
+    /// so it counts only for a server that is off; the id of the claim counts in any case.
+    pub(super) fn is_to_be_provisioned(&self) -> bool {
+        let (Some(asked), Some(claim)) = (&self.goal.provision, &self.record.anchor.claim) else { return false };
+        let settled = self.record.started.is_none_or(|started| self.now() >= pace::later(started, pace::POWER_AGAIN));
+        let is_off = || self.seen(Scope::Power).is_some_and(|seen| seen.power == PowerState::Off);
+        claim.id == *asked || (claim.consumer.is_called(asked) && settled && is_off())
     }
 
     /// Whether the claim holds. If it is gone, begins the release.
@@ -127,4 +157,13 @@ impl Scene<'_> {
             }
         }
     }
+}
+
+/// As much of a text of somebody else's as a sentence can bear.
+pub(super) fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(60).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
 }

@@ -18,6 +18,8 @@ pub struct Goal {
     pub order: Option<Order>,
     /// Whether it should have power; `None` leaves the power alone.
     pub online: Option<bool>,
+    /// Tells a request for power from an earlier one of the same words.
+    pub power_id: Option<String>,
     /// Firmware to boot with.
     pub boot_mode: Option<BootMode>,
     /// A request to restart it, told from earlier ones by its id.
@@ -26,10 +28,39 @@ pub struct Goal {
     pub inspect: Option<String>,
     /// Pin the certificate that the BMC shows first.
     pub pin_on_first_use: bool,
-    /// The owner says: release it, although the recorded consumer still exists.
-    pub release_anyway: bool,
-    /// The owner says: provision it, although it was adopted as it is.
-    pub provision_adopted: bool,
+    /// The owner says: end the claim of this id, although the recorded consumer still exists.
+    pub release: Option<String>,
+    /// The owner says: provision the host for this claim, although it was adopted as it is. Names the claim by its id or its consumer.
+    pub provision: Option<String>,
+}
+
+/// What an owner asks for by a word on the object that counts for one claim only, and once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// [`Goal::release`].
+    Release,
+    /// [`Goal::provision`].
+    Provision,
+}
+
+impl Goal {
+    /// What is asked of the server's power, if anything is.
+    pub fn power_request(&self) -> Option<PowerRequest> {
+        // It goes into the anchor, so whatever an annotation says must fit there.
+        let id = self.power_id.as_ref().map(|id| id.chars().take(64).collect());
+        Some(PowerRequest { online: self.online?, id })
+    }
+}
+
+/// What is asked of a server's power. A request counts until a claim or a release outdates it, and a new one needs another value
+/// or another id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PowerRequest {
+    /// Whether the server is to have power.
+    pub online: bool,
+    /// Tells it from an earlier request of the same value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// Whether and how we manage a host.
@@ -40,6 +71,8 @@ pub enum Road {
     Manage,
     /// Under maintenance: watched, never touched.
     Park,
+    /// Kept from everybody until somebody has looked at it: watched, never touched.
+    Quarantine,
     /// Not ours for now: neither watched nor touched.
     Detach,
     /// To be forgotten.
@@ -88,6 +121,14 @@ pub struct Consumer {
     pub namespace: String,
     /// Name.
     pub name: String,
+}
+
+impl Consumer {
+    /// Whether somebody who calls it that means this one.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        !self.name.is_empty()
+            && (name == self.name || name == format!("{}/{}", self.namespace, self.name) || name == self.to_string())
+    }
 }
 
 impl std::fmt::Display for Consumer {

@@ -2,6 +2,7 @@
 
 mod anchor;
 mod boot;
+mod cause;
 mod claims;
 mod fault;
 mod goal;
@@ -16,9 +17,10 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use anchor::{Anchor, AuthHold, Milestone};
+pub use anchor::{Anchor, AuthHold, Milestone, OutdatedRequest, Since};
 pub use boot::ASSUMED_BOOTED;
-pub use goal::{Author, Claim, Consumer, Farewell, Goal, Order, Recipe, Road};
+pub use cause::Cause;
+pub use goal::{Author, Claim, Consumer, Farewell, Goal, Order, PowerRequest, Recipe, Request, Road};
 pub use record::{Deed, Disarming, Doing, Fault, Moment, Moving, Origin, Phase, Record, Wait};
 pub use sight::{Ask, BmcSight, Held, Inquiry, Outcome, Sight, Whereabouts};
 pub use step::{Act, Event, Note, NoteKind, Remembered, Step, step};

@@ -19,7 +19,9 @@ impl Scene<'_> {
         let used = anchor.is_in_use();
         let claimed = self.goal.claim.as_ref().map(|claim| &claim.id);
         let held = anchor.claim.as_ref().is_some_and(|ours| claimed == Some(&ours.id));
-        if used && (held || !self.goal.release_anyway || matches!(self.goal.road, Road::Delete(_))) {
+        let ours = anchor.claim.clone();
+        let may_let_go = !held && !matches!(self.goal.road, Road::Delete(_));
+        if used && !(may_let_go && ours.is_none_or(|ours| self.heed_release(&ours))) {
             return Some(target);
         }
         if used {
@@ -41,6 +43,7 @@ impl Scene<'_> {
         self.record.anchor.uuid = None;
         self.record.anchor.pin = None;
         self.record.anchor.powered_on = false;
+        self.record.anchor.outdated = None;
         if !self.record.phase.is_aside() && self.record.phase != Phase::Registering {
             self.advance(Phase::Registering, "The address was changed: this is another server.");
         }
@@ -51,8 +54,9 @@ impl Scene<'_> {
         if matches!(self.goal.road, Road::Delete(_)) {
             return self.farewell(Some(target));
         }
+        let id = self.record.anchor.claim.as_ref().map_or("", |claim| claim.id.as_str());
         let message = format!(
-            "This host is in use, but its address was changed from {target} to {}. Nothing is done to either server. Put the address back; or remove the claim and annotate the host with beskar7.io/release=true, which leaves the old server as it is.",
+            "This host is in use, but its address was changed from {target} to {}. Nothing is done to either server. Put the address back; or remove the claim and annotate the host with beskar7.io/release={id} (the id of the claim), which leaves the old server as it is.",
             self.sight.target
         );
         self.object_fault(Failure::new(Kind::SystemChanged, message));

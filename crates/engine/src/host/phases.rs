@@ -1,12 +1,12 @@
 //! What happens in each phase.
 
 use super::{
-    Ask, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe,
-    claims::{CHECKING_CONSUMER, Verdict, WAITING_FOR_CONSUMER},
+    Ask, Author, Claim, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Request, Since,
+    claims::{CHECKING_CONSUMER, Verdict, WAITING_FOR_CONSUMER, shortened},
     observe::seen_uuid,
     pace,
     power::Manner,
-    step::{ADOPTED, Act, Answers, Scene},
+    step::{Act, Answers, Scene, adopted_note},
 };
 use crate::{
     failure::{Class, Failure, Kind},
@@ -41,6 +41,13 @@ impl Scene<'_> {
         }
     }
 
+    pub(super) fn quarantine(&mut self) {
+        self.step_aside(Phase::Quarantined, "In quarantine: nobody can claim the host; watched, not touched.");
+        if !self.held_back() {
+            self.rest();
+        }
+    }
+
     pub(super) fn manage(&mut self) {
         match self.record.phase {
             Phase::Registering | Phase::Inspecting => self.register(),
@@ -50,7 +57,7 @@ impl Scene<'_> {
             Phase::Provisioned => self.provisioned(),
             Phase::Deprovisioning => self.deprovision(),
             // Kubernetes knows no way back from a deletion, but a restored backup does.
-            Phase::Parked | Phase::Detached | Phase::Deleting => self.come_back(),
+            Phase::Parked | Phase::Quarantined | Phase::Detached | Phase::Deleting => self.come_back(),
         }
     }
 
@@ -99,7 +106,10 @@ impl Scene<'_> {
                 return;
             }
             let message = format!("Claimed by {}.", claim.consumer);
+            // Whatever ended an earlier claim of the same id does not end this one.
+            self.heed_release(&claim);
             self.record.anchor.claim = Some(claim);
+            self.outdate_power_request(Since::Claim);
             self.advance(Phase::Preparing, &message);
             return self.prepare();
         }
@@ -228,7 +238,8 @@ impl Scene<'_> {
         if !self.claim_holds() {
             return;
         }
-        if self.goal.provision_adopted && self.record.anchor.adopted {
+        if self.record.anchor.adopted && self.is_to_be_provisioned() {
+            self.heeded.push(Request::Provision);
             self.record.anchor.adopted = false;
             self.record.anchor.deployment = None;
             self.record.anchor.milestone = Milestone::None;
@@ -238,7 +249,8 @@ impl Scene<'_> {
         self.confirm_boot();
         let ordered = self.goal.order.as_ref().map(|order| order.deployment.as_str());
         if self.record.anchor.adopted {
-            self.note(NoteKind::Adopted, ADOPTED);
+            let message = self.adopted_note();
+            self.note(NoteKind::Adopted, message);
         } else if ordered != self.record.anchor.deployment.as_deref() {
             self.note(
                 NoteKind::OrderChanged,
@@ -250,12 +262,25 @@ impl Scene<'_> {
         }
     }
 
+    fn adopted_note(&self) -> String {
+        let mut message = adopted_note(&self.record.anchor);
+        let (Some(asked), Some(claim)) = (&self.goal.provision, &self.record.anchor.claim) else { return message };
+        message.push_str(&if claim.consumer.is_called(asked) {
+            format!(" Its present value \"{}\" counts once the server was seen off.", shortened(asked))
+        } else {
+            format!(" Its present value \"{}\" counts for nothing.", shortened(asked))
+        });
+        message
+    }
+
     fn deprovision(&mut self) {
         if self.held_back() || !self.is_tidy(true) {
             return;
         }
         self.record.anchor.release();
         self.record.anchor.powered_on = false;
+        self.outdate_power_request(Since::Release);
+        self.skip_restart();
         self.record.boots = 0;
         self.record.assumed_booted = false;
         self.record.disarming = None;
@@ -321,10 +346,7 @@ impl Scene<'_> {
             self.begin_farewell();
         }
         if let Some(claim) = &self.goal.claim {
-            let message = format!(
-                "Waiting for {} to let go of the host. Remove spec.consumerRef, or annotate the host with beskar7.io/force-delete=true to forget it as it is.",
-                claim.consumer
-            );
+            let message = awaits_release(claim, self.goal.author);
             if elsewhere.is_some() {
                 // There is nothing to look at: the server at the new address is not this host's.
                 self.again = Some(self.now() + pace::PATIENCE);
@@ -335,12 +357,15 @@ impl Scene<'_> {
         }
         let waited = [WAITING_FOR_CONSUMER, CHECKING_CONSUMER, Kind::ConsumerMismatch.reason()];
         let waited = waited.iter().any(|reason| self.waited_for(reason));
-        let verdict = self.claim_verdict();
+        // Found out once, remembered for good.
+        let released = self.record.anchor.milestone == Milestone::Releasing;
+        let verdict = if released { Verdict::Released } else { self.claim_verdict() };
         let anchor = &mut self.record.anchor;
         let deployed = anchor.milestone != Milestone::None && !anchor.adopted;
         match verdict {
             Verdict::Unclear => return,
-            // Found out once, remembered for good.
+            // Whoever claimed waits for the end of it: its machine must not be gone before its server is off.
+            Verdict::Released if deployed => {}
             Verdict::Released => anchor.claim = None,
             Verdict::Same => {}
         }
@@ -390,6 +415,20 @@ impl Scene<'_> {
             fault.count = 0;
             fault.next_try = now;
         }
+    }
+}
+
+/// What has to be done before a host that is deleted can go.
+fn awaits_release(claim: &Claim, author: Author) -> String {
+    let consumer = &claim.consumer;
+    let force = "To forget the host and leave its server as it is, annotate it with beskar7.io/force-delete=true.";
+    match author {
+        Author::Claimer => format!(
+            "Waiting for {consumer} to let go of the host. Delete {consumer}: its server is then powered off, and the host is removed. {force}"
+        ),
+        Author::Hand => format!(
+            "Waiting for {consumer}, which uses the host. If there is such an object, delete it; then remove spec.consumerRef: the server is powered off, and the host is removed. {force}"
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Deed, Origin, pace,
+    Ask, Deed, NoteKind, Origin, OutdatedRequest, Phase, Since, pace,
     step::{Act, FLEET_BRAKE, Scene},
 };
 use crate::{
@@ -123,18 +123,66 @@ impl Scene<'_> {
         self.held_back();
     }
 
+    /// Whether the server is to have power. What was asked before the host was claimed or released does not count.
+    fn online(&self) -> Option<bool> {
+        self.goal.online.filter(|_| self.record.anchor.outdated.is_none())
+    }
+
+    /// From now on, what is asked of the power has to be asked anew.
+    pub(super) fn outdate_power_request(&mut self, since: Since) {
+        // What was outdated by a release stays so, also if whoever claims the host now gives it back untouched.
+        if since == Since::Claim && self.record.anchor.outdated.is_some() {
+            return;
+        }
+        let request = self.goal.power_request();
+        self.record.anchor.outdated = request.map(|request| OutdatedRequest { request, since });
+    }
+
+    /// A server that was just switched off for good is not switched on again by a restart that was asked for before.
+    pub(super) fn skip_restart(&mut self) {
+        if self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted {
+            self.record.rebooted.clone_from(&self.goal.reboot);
+            self.event(
+                true,
+                "RestartSkipped",
+                "The host was released and its server is off, so the restart that was requested before (beskar7.io/reboot) was not carried out.",
+            );
+        }
+    }
+
+    /// Says why the power is not as the owner may think that it should be.
+    pub(super) fn tell_outdated_request(&mut self) {
+        let Some(outdated) = &self.record.anchor.outdated else { return };
+        let is_on = matches!(self.record.power, PowerState::On | PowerState::Paused);
+        let is_off = self.record.power == PowerState::Off;
+        let online = outdated.request.online;
+        if self.record.phase == Phase::Deleting || !(if online { is_off } else { is_on }) {
+            return;
+        }
+        let (before, instead) = match outdated.since {
+            Since::Claim => ("claimed", "the power is left to whoever uses the host"),
+            Since::Release => ("released", "the server stays off until somebody asks for power again"),
+        };
+        let verb = if online { "on" } else { "off" };
+        let message = format!(
+            "spec.online: {online} was set before the host was {before} and is not applied: {instead}. To apply it now, run `beskar7 power {verb}` for this host, or give it the annotation beskar7.io/power-request with a new value; `beskar7 power auto` removes spec.online."
+        );
+        self.note(NoteKind::PowerRequestOutdated, message);
+    }
+
     /// Follows the owner's power policy and restart requests. Answers whether there is nothing left to do.
     pub(super) fn keep_power(&mut self) -> bool {
         let Some(glance) = self.glance() else { return true };
         let restart = self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
-        let wrong = match self.goal.online {
+        let online = self.online();
+        let wrong = match online {
             Some(true) => !matches!(glance.power, PowerState::On | PowerState::Paused),
             Some(false) => glance.power != PowerState::Off,
             None => false,
         };
         if !restart && !wrong {
             self.settle();
-            if self.goal.online == Some(false) {
+            if online == Some(false) {
                 self.record.anchor.powered_on = false;
             }
             return true;
@@ -149,7 +197,7 @@ impl Scene<'_> {
         if restart {
             return self.restart(seen);
         }
-        if self.goal.online == Some(true) {
+        if online == Some(true) {
             if seen.power == PowerState::Off {
                 self.record.anchor.powered_on = true;
             }
@@ -171,9 +219,8 @@ impl Scene<'_> {
                 self.record.rebooted.clone_from(&self.goal.reboot);
                 self.act(Deed::Restart, vec![Act::Restart], Scope::Power);
                 self.wait("Restarting", "Restarting the server, as requested.", pace::POWER_LIMIT);
-                self.event(false, "Restarting", "Restarting the server, as requested.");
             }
-            PowerState::Off if self.goal.online != Some(false) => {
+            PowerState::Off if self.online() != Some(false) => {
                 self.record.rebooted.clone_from(&self.goal.reboot);
                 self.record.anchor.powered_on = true;
                 self.act(Deed::Restart, vec![Act::PowerOn], Scope::Power);

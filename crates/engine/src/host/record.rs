@@ -164,6 +164,8 @@ pub enum Phase {
     Deprovisioning,
     /// Under maintenance.
     Parked,
+    /// Kept from everybody until somebody has looked at it.
+    Quarantined,
     /// Not ours for now.
     Detached,
     /// About to be forgotten.
@@ -172,7 +174,7 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in the order of a life.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Registering,
         Self::Inspecting,
         Self::Available,
@@ -181,13 +183,14 @@ impl Phase {
         Self::Provisioned,
         Self::Deprovisioning,
         Self::Parked,
+        Self::Quarantined,
         Self::Detached,
         Self::Deleting,
     ];
 
     /// Whether the host has left the road for now, or for good.
     pub(super) fn is_aside(self) -> bool {
-        matches!(self, Self::Parked | Self::Detached | Self::Deleting)
+        matches!(self, Self::Parked | Self::Quarantined | Self::Detached | Self::Deleting)
     }
 
     fn is_unclaimed(self) -> bool {
@@ -205,6 +208,7 @@ impl Phase {
             Self::Provisioned => "Provisioned",
             Self::Deprovisioning => "Deprovisioning",
             Self::Parked => "Parked",
+            Self::Quarantined => "Quarantined",
             Self::Detached => "Detached",
             Self::Deleting => "Deleting",
         }

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Anchor, Ask, BmcSight, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Moving, Origin, Phase, Record, Road,
-    Sight, Wait, pace,
+    Anchor, Ask, BmcSight, Cause, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Moving, Origin,
+    OutdatedRequest, Phase, Record, Request, Road, Sight, Since, Wait, cause::told, pace,
 };
 use crate::{
     failure::{Failure, Kind},
@@ -67,6 +67,8 @@ pub struct Step {
     pub record: Record,
     /// What to do now. All of it bears the number `record.acted`.
     pub acts: Vec<Act>,
+    /// Why that is done, and who asked for it.
+    pub cause: Option<Cause>,
     /// How deep to look after the acts, or now if there are none.
     pub look: Option<Scope>,
     /// When to take the next step, if nothing happens before.
@@ -78,6 +80,12 @@ pub struct Step {
     /// Whether the claim on the object is to be taken off: its claimer does not exist, and nothing was done for it. Then
     /// nothing else is to be done.
     pub unclaim: bool,
+    /// Requests that are carried out with this step: they are taken off the object together with storing the anchor.
+    pub heeded: Vec<Request>,
+    /// Whether another server answered than the one that was registered: nothing of it is this host's.
+    pub stranger: bool,
+    /// Whether the anchor on the object is not ours to overwrite: it cannot be read, or somebody has edited it.
+    pub leave_anchor: bool,
     /// Whether nothing was decided yet, for want of a look: there is nothing to store.
     pub undecided: bool,
     /// Whether the host can be forgotten.
@@ -104,6 +112,8 @@ pub enum NoteKind {
     Adopted,
     /// The order was changed after it had been carried out.
     OrderChanged,
+    /// The power is not as spec.online says, which was said before the host was claimed or released.
+    PowerRequestOutdated,
 }
 
 /// Something that just happened.
@@ -147,11 +157,13 @@ pub(super) struct Scene<'a> {
     pub(super) wait_before: Option<Wait>,
     pub(super) answers: Answers,
     pub(super) acts: Vec<Act>,
+    cause: Option<Cause>,
     pub(super) look: Option<Scope>,
     pub(super) again: Option<Timestamp>,
     pub(super) ask: Option<Ask>,
     pub(super) inquire: Option<Inquiry>,
     pub(super) unclaim: bool,
+    pub(super) heeded: Vec<Request>,
     pub(super) undecided: bool,
     pub(super) finished: bool,
     notes: Vec<Note>,
@@ -166,6 +178,10 @@ impl<'a> Scene<'a> {
             Ok(anchor) => (anchor, None),
             Err(failure) => (None, Some(failure)),
         };
+        let edited = anchor.as_ref().zip(remembered.record.as_ref());
+        let edited = edited.and_then(|(anchor, record)| anchor.contradicts(&record.anchor));
+        let anchor = anchor.filter(|_| edited.is_none());
+        let unreadable = unreadable.or(edited);
         let unknown = anchor.is_none() && lost;
         let mut record = match (anchor, remembered.record) {
             (anchor, None) => Record::from_anchor(anchor.unwrap_or_default(), now),
@@ -179,17 +195,18 @@ impl<'a> Scene<'a> {
         if unreadable.is_some() && record.anchor.seq == 0 {
             // We know nothing yet. Whatever becomes of the annotation, a host in use must not pass for a free one.
             record.anchor = adopted_anchor(goal).unwrap_or(record.anchor);
-        } else if unknown
-            && !goal.provision_adopted
-            && let Some(adopted) = adopted_anchor(goal)
-        {
+        } else if unknown && let Some(adopted) = adopted_anchor(goal) {
             record.anchor = adopted;
-            events.push(Event { warning: false, reason: "Adopted", message: ADOPTED.into() });
+            // For all we know it was given power a moment ago.
+            record.started = Some(now);
+            events.push(Event { warning: false, reason: "Adopted", message: adopted_note(&record.anchor) });
         }
         if lost {
             // Whether it was carried out is forgotten. A restart that does not come hurts less than a second one.
             record.rebooted.clone_from(&goal.reboot);
         }
+        let request = goal.power_request();
+        record.anchor.outdated.take_if(|outdated| Some(&outdated.request) != request.as_ref());
         record.align(now);
         record.bound_times(now);
         // Numbers of acts are never used twice, also not after a lost status: a sight must not look newer than it is.
@@ -209,11 +226,13 @@ impl<'a> Scene<'a> {
             wait_before,
             answers: Answers::Registered,
             acts: Vec::new(),
+            cause: None,
             look: None,
             again: None,
             ask: None,
             inquire: None,
             unclaim: false,
+            heeded: Vec::new(),
             undecided: false,
             finished: false,
             notes: Vec::new(),
@@ -244,6 +263,7 @@ impl<'a> Scene<'a> {
         match self.goal.road {
             Road::Delete(_) => self.farewell(None),
             Road::Park => self.park(),
+            Road::Quarantine => self.quarantine(),
             Road::Manage | Road::Detach => self.manage(),
         }
     }
@@ -258,16 +278,21 @@ impl<'a> Scene<'a> {
         if self.record.anchor != self.anchor_before && self.unreadable.is_none() {
             self.record.anchor.seq = self.anchor_before.seq.saturating_add(1);
         }
+        self.tell_outdated_request();
         // What has happened on the way to here must be stored, or it would happen again.
         let undecided = self.undecided && self.events.is_empty() && self.record.anchor == self.anchor_before;
         Step {
             record: self.record,
             acts: self.acts,
+            cause: self.cause,
             look: self.look,
             again: self.again,
             ask: self.ask,
             inquire: self.inquire,
             unclaim: self.unclaim,
+            heeded: self.heeded,
+            stranger: self.answers == Answers::Another,
+            leave_anchor: self.unreadable.is_some(),
             undecided,
             finished: self.finished,
             notes: self.notes,
@@ -381,7 +406,8 @@ impl<'a> Scene<'a> {
     /// Acts, and looks at what came of it. What is stored with this step is the reason for the act.
     pub(super) fn act(&mut self, deed: Deed, acts: Vec<Act>, scope: Scope) {
         let now = self.now();
-        let first = self.record.doing.as_ref().filter(|doing| doing.what == deed).map_or(now, |doing| doing.first);
+        let is_first = self.doing(deed).is_none();
+        let first = self.doing(deed).map_or(now, |doing| doing.first);
         self.record.acted = self.record.acted.saturating_add(1);
         self.record.doing = Some(Doing { what: deed, since: now, first });
         if acts.iter().any(|act| matches!(act, Act::PowerOn | Act::Restart)) {
@@ -393,8 +419,13 @@ impl<'a> Scene<'a> {
         if inserts || acts.contains(&Act::EjectMedia) {
             self.record.media = Some(Moving { since: now, act: Some(self.record.acted), inserts });
         }
-        let names: Vec<_> = acts.iter().map(Act::name).collect();
-        self.record.note(now, names.join(", "));
+        let cause = self.cause(deed);
+        let message = told(&acts, &cause);
+        if let Some(act) = acts.iter().find(|act| act.is_about_power() && is_first) {
+            self.event(false, act.name(), &message);
+        }
+        self.record.note(now, message);
+        self.cause = Some(cause);
         self.acts = acts;
         self.look = Some(scope);
     }
@@ -493,7 +524,12 @@ impl<'a> Scene<'a> {
 pub(super) const FLEET_BRAKE: &str = "FleetBrake";
 
 /// What is said of a host that came to us in use.
-pub(super) const ADOPTED: &str = "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, annotate the host with beskar7.io/provision=true.";
+pub(super) fn adopted_note(anchor: &Anchor) -> String {
+    let id = anchor.claim.as_ref().map_or("", |claim| claim.id.as_str());
+    format!(
+        "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, annotate the host with beskar7.io/provision={id}, which is the id of the claim."
+    )
+}
 
 /// The anchor of a host in use of which we know nothing.
 fn adopted_anchor(goal: &Goal) -> Option<Anchor> {
@@ -503,6 +539,8 @@ fn adopted_anchor(goal: &Goal) -> Option<Anchor> {
         deployment: goal.order.as_ref().map(|order| order.deployment.clone()),
         milestone: Milestone::Provisioned,
         adopted: true,
+        // Nobody knows when it was made, so it turns nobody's server off.
+        outdated: goal.power_request().map(|request| OutdatedRequest { request, since: Since::Claim }),
         ..Anchor::default()
     })
 }
@@ -513,6 +551,11 @@ fn catch_up(mut record: Record, anchor: Anchor) -> Record {
     if !same {
         record.boots = 0;
         record.fault.take_if(|fault| fault.origin == Origin::Act);
+    }
+    // A deployment that had begun to boot may run by now: whether it is started again is decided anew.
+    let mut anchor = anchor;
+    if same && record.anchor.milestone == Milestone::Written && anchor.milestone < Milestone::Written {
+        anchor.milestone = Milestone::Written;
     }
     // What was decided together with this anchor was not performed.
     record.doing = None;

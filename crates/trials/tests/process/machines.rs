@@ -60,7 +60,7 @@ async fn a_dead_bmc_keeps_a_deleted_machine_until_somebody_forces_it_and_the_hos
     bmc.faults().clear();
     world.stop_operator().await;
     world.start_alone();
-    let parked = |host: &PhysicalHost| state_of(host) == "Maintenance";
+    let parked = |host: &PhysicalHost| state_of(host) == "Quarantined";
     world.wait_until("server-01", "quarantine after the clean-up", parked).await;
     assert_eq!(bmc.first().power(), PowerState::Off, "it was cleaned up when that became possible");
     world.create_machine("next", iso()).await;

@@ -164,3 +164,26 @@ async fn an_inventory_is_taken_again_when_it_is_asked_for() {
     world.wait_for_event("Inspected").await;
     assert!(bmc.journal().is_empty());
 }
+
+#[tokio::test]
+async fn a_power_request_from_before_does_not_touch_a_claimed_or_a_released_server() {
+    let (world, bmc) = hurried_world("outdated-power", running_bmc()).await;
+    let power = |host: &PhysicalHost| host.status.as_ref().unwrap().observed_power_state.clone().unwrap_or_default();
+    world.patch_spec(HOST, json!({ "online": false })).await;
+    world.wait_until(HOST, "power off", |host| power(host) == "Off").await;
+    world.provision(&bmc).await;
+    let told = |host: &PhysicalHost| condition(host, "PowerRequestInEffect") == ("False".into(), "Outdated".into());
+    let host = world.wait_until(HOST, "a remark", told).await;
+    assert!(sentence(&host, "PowerRequestInEffect").contains("before the host was claimed"));
+    assert_eq!(bmc.first().power(), PowerState::On);
+
+    world.patch_spec(HOST, json!({ "online": true })).await;
+    world.wait_until(HOST, "no remark", |host| !told(host)).await;
+    world.release(&bmc).await;
+    let host = world.wait_until(HOST, "a remark", told).await;
+    assert!(sentence(&host, "PowerRequestInEffect").contains("before the host was released"));
+    assert_eq!((state_of(&host).as_str(), bmc.first().power()), ("Available", PowerState::Off));
+    world.annotate(HOST, "beskar7.io/power-request", Some("now")).await;
+    world.wait_until(HOST, "power on", |host| power(host) == "On").await;
+    assert!(world.wait_for_event("ShutDown").await.contains("cause: spec.online is false"));
+}

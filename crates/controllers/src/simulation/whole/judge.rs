@@ -12,6 +12,7 @@ use super::owners::Known;
 use super::stage::Stage;
 use super::users::{Home, Machine};
 use crate::dialect::ANCHOR_ANNOTATION;
+use crate::simulation::fleet::asked_power;
 
 impl Stage {
     /// Whether somebody was hurt, lost, or given to somebody else.
@@ -39,7 +40,7 @@ impl Stage {
                 return Err(format!("{name} is not as its owners know it: {known:?} {host}"));
             }
             let is_armed = anchor(&host).is_some_and(|anchor| anchor.milestone == Milestone::Armed);
-            if is_armed && host["spec"]["online"] != false {
+            if is_armed && asked_power(&host) != Some(false) {
                 // Whatever somebody did to its power, it is switched off now, and then on or released.
                 self.pressed.remove(name);
             }
@@ -128,9 +129,9 @@ impl Stage {
         let wanted: &[&str] = match (claimed, is_barred) {
             (true, false) => &["Provisioned"],
             // Claimed by hand just before it was barred: that claim waits.
-            (true, true) => &["Provisioned", "Maintenance"],
+            (true, true) => &["Provisioned", "Quarantined"],
             (false, false) => &["Available"],
-            (false, true) => &["Maintenance"],
+            (false, true) => &["Quarantined"],
         };
         if host["metadata"].get("deletionTimestamp").is_some() {
             return Some(format!("{name} is {state}, not gone: {}", host["status"]));
@@ -151,7 +152,7 @@ impl Stage {
         if server.boot.enabled != Enabled::Disabled {
             return Some(format!("{name} is free and has the boot override {:?}", server.boot));
         }
-        let may_be_on = self.pressed.contains(name) || host["spec"]["online"] == true;
+        let may_be_on = self.pressed.contains(name) || asked_power(&host) == Some(true);
         (!may_be_on && server.power() != PowerState::Off)
             .then(|| format!("{name} is free and its server is {:?}", server.power()))
     }

@@ -26,7 +26,7 @@ use crate::leader::Timing;
 use crate::metrics::Metrics;
 use crate::operator::{Config, Election, Operator};
 use crate::simulation::fate::Life;
-use crate::simulation::fleet::{Servers, Tenant, runs_for_its_owner};
+use crate::simulation::fleet::{Servers, Tenant, asked_power, runs_for_its_owner};
 use crate::simulation::play::Outcome;
 
 /// How long things may take to be well once nobody makes trouble: the longest back-off, and then a deployment.
@@ -286,7 +286,7 @@ fn tenant(host: Show, machine: Show, machines: Vec<String>) -> Tenant {
             machine["spec"]["providerID"] == *provider && machine["metadata"].get("deletionTimestamp").is_none()
         };
         let of_machine = || machines.iter().find(|name| machine(name).is_some_and(|machine| runs_here(&machine)));
-        if host["spec"]["online"] == false { None } else { of_machine().cloned() }
+        if asked_power(&host) == Some(false) { None } else { of_machine().cloned() }
     })
 }
 

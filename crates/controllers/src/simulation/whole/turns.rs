@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::beskar7::names;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sim::{Effect, PowerState, ResetType};
@@ -109,7 +110,13 @@ impl Stage {
             Turn::Power => {
                 let wish = [Value::Null, json!(true), json!(false)][self.random.usize(..3)].clone();
                 self.pressed.insert(name.to_owned());
-                self.edit(name, json!({"spec": {"online": wish}})).await;
+                let mut patch = json!({"spec": {"online": wish}});
+                if self.random.bool() {
+                    // As the command line does, so that it counts in any case.
+                    let id = format!("{:x}", self.random.u64(..));
+                    patch["metadata"] = json!({"annotations": {names::POWER_REQUEST: id}});
+                }
+                self.edit(name, patch).await;
             }
             Turn::Delete => self.delete(name).await,
             Turn::Create => self.create(name).await,

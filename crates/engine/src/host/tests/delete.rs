@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Farewell, Goal, Milestone, Phase, Road, Whereabouts},
+    host::{Author, Farewell, Goal, Milestone, Phase, Road, Whereabouts},
 };
 
 const TIDY: Road = Road::Delete(Farewell::Tidy);
@@ -285,4 +285,36 @@ fn the_brake_holds_a_deletion_too() {
     world.braked = false;
     world.run(300);
     assert!(world.finished && world.server.is_tidy());
+}
+
+#[test]
+fn a_claim_is_kept_in_mind_until_the_server_of_a_deleted_host_is_off() {
+    let mut world = World::provisioned();
+    world.goal.road = TIDY;
+    world.run(60);
+    world.goal.claim = None;
+    world.goal.order = None;
+    world.consumer = Whereabouts::Leaving;
+    world.server.temper.slow = 30;
+    world.run_until(60, |world| world.acts().contains(&"PowerOff"));
+    assert!(world.server.on && world.anchor().claim.is_some(), "its machine waits for that");
+    // What was found out is not forgotten, also if nobody can be asked any more.
+    world.consumer = Whereabouts::Unknown("forbidden".into());
+    world.run(600);
+    assert!(world.finished && world.server.is_tidy());
+}
+
+#[test]
+fn a_deleted_host_in_use_says_what_lets_it_go() {
+    for (author, advice) in
+        [(Author::Claimer, "Delete Beskar7Machine default/machine-a"), (Author::Hand, "then remove spec.consumerRef")]
+    {
+        let mut world = World::provisioned();
+        world.goal.author = author;
+        world.goal.road = TIDY;
+        world.run(60);
+        let wait = world.record().wait.unwrap();
+        assert_eq!(wait.reason, "WaitingForConsumerRelease");
+        assert!(wait.message.contains(advice), "{}", wait.message);
+    }
 }

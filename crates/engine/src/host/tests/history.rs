@@ -26,11 +26,12 @@ enum Op {
     Order(&'static str),
     Unorder,
     Online(Option<bool>),
+    AskPower(bool),
     Reboot,
     Inspect,
     Road(Road),
-    ReleaseAnyway(bool),
-    ProvisionAdopted(bool),
+    Release(Option<&'static str>),
+    Provision(Option<&'static str>),
     Consumer(Whereabouts),
     Sign(bool),
     Claimer(Whereabouts),
@@ -88,11 +89,12 @@ fn wish() -> impl Strategy<Value = Op> {
         4 => prop_oneof![Just(IMAGE), Just(OTHER_IMAGE)].prop_map(Op::Order),
         1 => Just(Op::Unorder),
         3 => prop_oneof![Just(None), Just(Some(true)), Just(Some(false))].prop_map(Op::Online),
+        2 => proptest::bool::ANY.prop_map(Op::AskPower),
         2 => Just(Op::Reboot),
         1 => Just(Op::Inspect),
-        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Detach)].prop_map(Op::Road),
-        1 => proptest::bool::ANY.prop_map(Op::ReleaseAnyway),
-        1 => proptest::bool::ANY.prop_map(Op::ProvisionAdopted),
+        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Quarantine), 1 => Just(Road::Detach)].prop_map(Op::Road),
+        1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("true"))].prop_map(Op::Release),
+        1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("machine-b")), Just(Some("true"))].prop_map(Op::Provision),
         3 => whereabouts().prop_map(Op::Consumer),
         2 => proptest::bool::ANY.prop_map(Op::Sign),
         2 => whereabouts().prop_map(Op::Claimer),
@@ -231,11 +233,15 @@ impl World {
             }
             Op::Unorder => goal.order = None,
             Op::Online(online) => goal.online = *online,
+            Op::AskPower(on) => {
+                goal.online = Some(*on);
+                goal.power_id = Some(format!("power-{}", self.steps));
+            }
             Op::Reboot => goal.reboot = Some(format!("reboot-{}", self.steps)),
             Op::Inspect => goal.inspect = Some(format!("inspect-{}", self.steps)),
             Op::Road(road) => goal.road = *road,
-            Op::ReleaseAnyway(yes) => goal.release_anyway = *yes,
-            Op::ProvisionAdopted(yes) => goal.provision_adopted = *yes,
+            Op::Release(id) => goal.release = id.map(str::to_owned),
+            Op::Provision(id) => goal.provision = id.map(str::to_owned),
             Op::Consumer(whereabouts) => self.consumer = whereabouts.clone(),
             Op::Sign(yes) => goal.author = if *yes { Author::Claimer } else { Author::Hand },
             Op::Claimer(whereabouts) => self.claimer = whereabouts.clone(),
@@ -264,7 +270,8 @@ impl World {
                 self.annotation = None;
                 self.status = None;
                 self.runs_for = goal.claim.as_ref().map(|claim| claim.id.clone());
-                self.may_release = goal.provision_adopted;
+                self.may_release = false;
+                self.forget_requests();
             }
             Op::Blind(kind) => temper.blind = *kind,
             Op::Refuse(kind) => temper.refuses = *kind,
@@ -328,21 +335,21 @@ impl World {
                     ..self.goal.clone()
                 };
                 self.run_until(30 * 3600, |world| world.has_claim("new"));
-                let runs = if self.goal.online == Some(false) { Runs::Nothing } else { Runs::Image(IMAGE.into()) };
-                self.run_until(3600, |world| world.server.runs == runs);
+                // Whatever was asked of the power before the claim.
+                self.run_until(3600, |world| world.server.runs == Runs::Image(IMAGE.into()));
             }
             End::Keep => {
                 if self.goal.claim.is_none() {
                     self.goal.claim = Some(claim("a"));
                 }
                 self.consumer = Whereabouts::Gone;
-                self.goal.provision_adopted = false;
+                self.goal.provision = None;
                 let id = self.goal.claim.as_ref().unwrap().id.clone();
                 self.goal.order = Some(order(&id, IMAGE));
                 self.run_to(Phase::Provisioned);
             }
             End::Torn => {
-                self.goal = Goal { release_anyway: false, ..free(&self.goal) };
+                self.goal = Goal { release: None, ..free(&self.goal) };
                 self.consumer = Whereabouts::Alive;
                 self.run_until(30 * 3600, |world| {
                     let Some(record) = world.remembered().record else { return false };
@@ -376,7 +383,7 @@ impl World {
 
     fn is_free(&self) -> bool {
         let Some(record) = self.remembered().record else { return false };
-        let power = self.goal.online.is_none_or(|online| online == self.server.on);
+        let power = self.asked_power().is_none_or(|online| online == self.server.on);
         record.phase == Phase::Available && power && record.fault.is_none() && record.doing.is_none()
     }
 

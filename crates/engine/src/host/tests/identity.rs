@@ -134,7 +134,7 @@ fn a_changed_address_is_accepted_when_the_owner_says_release() {
     world.inputs = "elsewhere".into();
     world.server = Server::running();
     world.server.uuid = Some("u-2".into());
-    world.goal.release_anyway = true;
+    world.goal.release = Some("a".into());
     world.run(600);
     assert_eq!(world.fault(), Some(Kind::SystemChanged), "the claim still stands");
     world.goal.claim = None;
@@ -179,7 +179,7 @@ fn a_changed_address_is_accepted_also_on_the_way_back_from_maintenance() {
         let mut world = World::provisioned();
         world.goal.road = road;
         world.run(60);
-        world.goal = Goal { release_anyway: true, ..claimed("b") };
+        world.goal = Goal { release: Some("a".into()), ..claimed("b") };
         world.target = "elsewhere".into();
         let next = world.decide();
         assert_eq!((next.record.phase, next.record.left), (Phase::Registering, None));

@@ -150,7 +150,7 @@ fn an_unreadable_anchor_stops_everything_until_it_is_put_right() {
 fn removing_an_unreadable_anchor_after_the_status_was_lost_does_not_make_a_running_node_look_free() {
     for claimed_meanwhile in [false, true] {
         let mut world = World::provisioned();
-        world.goal.provision_adopted = true;
+        world.goal.provision = Some("a".into());
         let goal = world.goal.clone();
         world.annotation = Some("garbage".into());
         world.status = None;
@@ -160,7 +160,7 @@ fn removing_an_unreadable_anchor_after_the_status_was_lost_does_not_make_a_runni
             world.goal = goal;
         }
         world.run(60);
-        world.goal.provision_adopted = false;
+        world.goal.provision = None;
         world.annotation = None;
         world.run(3600);
         assert_eq!((world.phase(), world.anchor().adopted), (Phase::Provisioned, true));
@@ -188,10 +188,11 @@ fn an_adopted_host_is_provisioned_when_its_owner_says_so_once() {
     let mut world = World::new(ordered("a", IMAGE), Server::running());
     world.consumer = Whereabouts::Alive;
     world.run(60);
-    world.goal.provision_adopted = true;
+    world.goal.provision = Some("a".into());
     world.run(600);
     assert_eq!((world.phase(), world.anchor().adopted), (Phase::Provisioned, false));
     assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
+    assert_eq!(world.goal.provision, None, "heeded once");
     world.log.clear();
     world.status = None;
     world.run(3600);
@@ -199,11 +200,33 @@ fn an_adopted_host_is_provisioned_when_its_owner_says_so_once() {
 }
 
 #[test]
+fn an_old_wish_to_be_provisioned_does_not_reinstall_a_running_server() {
+    for (value, off) in
+        [("true", false), ("true", true), ("b", true), ("machine-a", false), ("default/machine-a", false)]
+    {
+        let server = if off { Server::off() } else { Server::running() };
+        let mut world = World::new(Goal { provision: Some(value.into()), ..ordered("a", IMAGE) }, server);
+        world.consumer = Whereabouts::Alive;
+        world.run(24 * 3600);
+        assert_eq!(
+            (world.phase(), world.anchor().adopted, world.acts().len()),
+            (Phase::Provisioned, true, 0),
+            "{value}"
+        );
+        let note = &world.last.as_ref().unwrap().notes[0].message;
+        assert!(
+            note.contains("beskar7.io/provision=a, which is the id of the claim") && note.contains(value),
+            "{note}"
+        );
+    }
+}
+
+#[test]
 fn an_adopted_host_whose_claim_is_unclear_is_not_provisioned() {
     let mut world = World::new(ordered("a", IMAGE), Server::running());
     world.consumer = Whereabouts::Alive;
     world.run(60);
-    world.goal = Goal { provision_adopted: true, ..ordered("b", IMAGE) };
+    world.goal = Goal { provision: Some("a".into()), ..ordered("b", IMAGE) };
     world.run(600);
     assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, Some(Kind::ConsumerMismatch)));
     assert_eq!(world.acts(), [""; 0]);
@@ -211,10 +234,20 @@ fn an_adopted_host_whose_claim_is_unclear_is_not_provisioned() {
 
 #[test]
 fn a_host_created_with_a_claim_and_the_wish_to_be_provisioned_is_provisioned() {
-    let mut world = World::new(Goal { provision_adopted: true, ..ordered("a", IMAGE) }, Server::running());
-    world.run_to(Phase::Provisioned);
-    assert!(!world.anchor().adopted);
-    assert_eq!(world.acts(), ["PowerOff", "InsertMedia", "SetBoot", "PowerOn"]);
+    let table: [(&str, Server, &[&str]); 3] = [
+        ("a", Server::running(), &["PowerOff", "InsertMedia", "SetBoot", "PowerOn"]),
+        ("a", Server::off(), &["InsertMedia", "SetBoot", "PowerOn"]),
+        // Whoever writes a manifest does not know the id.
+        ("machine-a", Server::off(), &["InsertMedia", "SetBoot", "PowerOn"]),
+    ];
+    for (value, server, acts) in table {
+        let mut world = World::new(Goal { provision: Some(value.into()), ..ordered("a", IMAGE) }, server);
+        world.run_until(600, |world| world.status.is_some() && world.acts().contains(&"PowerOn"));
+        world.run_to(Phase::Provisioned);
+        assert!(!world.anchor().adopted);
+        assert_eq!(world.acts(), acts, "{value}");
+        assert_eq!(world.goal.provision, None, "{value}");
+    }
 }
 
 #[test]
@@ -295,9 +328,11 @@ fn what_the_anchor_says_is_stable_on_the_wire() {
         ..Anchor::default()
     };
     let text = r#"{"v":1,"seq":7,"claim":{"id":"a","consumer":{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta1","kind":"Beskar7Machine","namespace":"default","name":"machine-a"}},"deployment":"d","milestone":"written","uuid":"u"}"#;
-    assert_eq!(anchor.to_json(), text);
-    assert_eq!(Anchor::parse(text), Ok(anchor));
-    assert_eq!(Anchor::default().to_json(), r#"{"v":1,"seq":0}"#);
+    let stored = anchor.to_json();
+    assert_eq!(stored.rsplit_once(",\"sum\"").unwrap().0, text.strip_suffix('}').unwrap());
+    assert_eq!(Anchor::parse(&stored), Ok(anchor.clone()));
+    assert_eq!(Anchor::parse(text), Ok(anchor), "as older versions wrote it");
+    assert_eq!(Anchor::default().to_json(), r#"{"v":1,"seq":0,"sum":"28c23a2c847ca515"}"#);
     let newer = Anchor::parse(r#"{"v":2}"#).unwrap_err();
     assert!(newer.kind == Kind::AnchorUnreadable && newer.message.contains("format 2"), "{newer}");
 }
@@ -416,4 +451,57 @@ fn an_off_is_not_believed_either_when_we_forgot_that_we_gave_power() {
         assert_eq!(world.phase(), Phase::Available);
         assert!(world.server.is_tidy(), "{:?}", world.server);
     }
+}
+
+/// An anchor as somebody leaves it who changes the milestone by hand, and the number as well or not.
+fn edited(anchor: &Anchor, milestone: Milestone, seq: u64, sum: bool) -> String {
+    if sum {
+        return Anchor { milestone, seq, ..anchor.clone() }.to_json();
+    }
+    let (from, to) = (anchor.milestone.as_str(), milestone.as_str());
+    let text = anchor.to_json().replace(&format!("\"{from}\""), &format!("\"{to}\""));
+    text.replace(&format!("\"seq\":{}", anchor.seq), &format!("\"seq\":{seq}"))
+}
+
+#[test]
+fn an_edited_anchor_does_not_bring_a_running_server_back_to_where_it_may_be_switched_off() {
+    for milestone in [Milestone::Armed, Milestone::Written] {
+        for (ahead, sum, lost) in
+            [(0, true, false), (1, true, false), (9, true, false), (1, false, false), (1, false, true)]
+        {
+            let mut world = World::provisioned();
+            let good = world.anchor();
+            let text = edited(&good, milestone, good.seq + ahead, sum);
+            world.annotation = Some(text.clone());
+            if lost {
+                world.status = None;
+            }
+            world.crash();
+            world.goal.online = Some(false);
+            world.run(6 * 3600);
+            let shown = format!("{milestone:?}, {ahead} ahead, with checksum {sum}, status lost {lost}");
+            assert_eq!((world.fault(), world.acts().len()), (Some(Kind::AnchorEdited), 0), "{shown}");
+            let told = world.record().fault.unwrap().failure.message;
+            assert!(told.contains("beskar7.io/anchor") && told.contains("remove it"), "{told}");
+            assert_eq!(world.annotation, Some(text), "not ours to overwrite");
+
+            world.goal = ordered("a", IMAGE);
+            world.annotation = None;
+            world.run(600);
+            assert_eq!((world.phase(), world.fault(), world.acts().len()), (Phase::Provisioned, None, 0), "{shown}");
+            assert!(world.server.on, "{shown}");
+        }
+    }
+}
+
+#[test]
+fn an_anchor_that_goes_back_from_written_is_taken_for_a_crash_and_the_boot_is_looked_at_anew() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.run_to(Phase::Provisioning);
+    let good = world.anchor();
+    world.annotation = Some(edited(&good, Milestone::Armed, good.seq + 1, true));
+    world.consumer = Whereabouts::Alive;
+    world.run_to(Phase::Provisioned);
+    world.run(60);
+    assert_eq!((world.server.starts, world.fault()), (1, None));
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Kind},
-    host::{BmcSight, Goal, Phase, Whereabouts},
+    host::{BmcSight, Farewell, Goal, NoteKind, Phase, Road, Whereabouts},
     server::{PowerState, Seen},
 };
 
@@ -312,4 +312,196 @@ fn a_server_that_is_on_its_way_for_ever_and_a_brake_that_holds_do_not_take_turns
         world.status = Some(next.record);
         world.pass(1);
     }
+}
+
+#[test]
+fn a_power_request_from_before_a_claim_does_not_touch_the_claimed_server() {
+    for ordered_at_once in [true, false] {
+        let mut world = World::available();
+        world.goal.online = Some(false);
+        world.run(120);
+        let order = ordered("a", IMAGE);
+        world.goal = Goal { online: Some(false), claim: order.claim, ..Goal::default() };
+        if !ordered_at_once {
+            world.press(true);
+            world.run(300);
+            assert_eq!(
+                (world.acts().len(), world.server.on),
+                (0, true),
+                "the policy of a free host is not that of its user"
+            );
+        }
+        world.goal.order = order.order;
+        world.run_to(Phase::Provisioned);
+        world.consumer = Whereabouts::Alive;
+        world.run(3600);
+        assert!(world.server.on);
+        assert_eq!(world.notes(), [NoteKind::PowerRequestOutdated]);
+        let note = &world.last.as_ref().unwrap().notes[0].message;
+        assert!(note.contains("spec.online: false was set before the host was claimed"), "{note}");
+        assert!(note.contains("`beskar7 power off`") && note.contains("`beskar7 power auto`"), "{note}");
+        // Neither a lost status nor a move to another cluster brings it into effect.
+        world.status = None;
+        world.crash();
+        world.run(3600);
+        assert!(world.server.on);
+
+        world.goal.power_id = Some("now".into());
+        world.run(300);
+        assert!(!world.server.on, "the same words with a new id are a new request");
+        assert_eq!((world.notes(), world.anchor().outdated), (vec![], None));
+    }
+}
+
+#[test]
+fn a_released_server_stays_off_until_somebody_asks_after_the_release() {
+    for (asked_in_claim, lost) in [(false, false), (true, false), (false, true)] {
+        let mut world = World::available();
+        if !asked_in_claim {
+            world.goal.online = Some(true);
+            world.run(60);
+        }
+        let online = world.goal.online;
+        world.goal = Goal { online, ..ordered("a", IMAGE) };
+        world.run_to(Phase::Provisioned);
+        world.goal.online = Some(true);
+        world.run(60);
+        world.goal = Goal { online: Some(true), reboot: Some("in the claim".into()), ..Goal::default() };
+        world.run_to(Phase::Available);
+        if lost {
+            world.status = None;
+            world.crash();
+        }
+        world.log.clear();
+        world.run(24 * 3600);
+        assert_eq!(
+            (world.acts().len(), world.server.on),
+            (0, false),
+            "asked in the claim {asked_in_claim}, lost {lost}"
+        );
+        assert_eq!(world.notes(), [NoteKind::PowerRequestOutdated]);
+        let note = &world.last.as_ref().unwrap().notes[0].message;
+        assert!(note.contains("spec.online: true was set before the host was released"), "{note}");
+
+        // A claim that comes to nothing is no request either.
+        world.goal.claim = ordered("b", IMAGE).claim;
+        world.run(60);
+        world.goal.claim = None;
+        world.run(600);
+        assert_eq!((world.phase(), world.server.on), (Phase::Available, false));
+
+        world.goal.online = None;
+        world.run(60);
+        world.goal.online = Some(true);
+        world.run(300);
+        assert_eq!((world.acts(), world.notes()), (vec!["PowerOn"], vec![]));
+    }
+}
+
+#[test]
+fn what_is_asked_during_a_claim_counts_until_the_release() {
+    let mut world = World::available();
+    world.goal = Goal { online: Some(true), ..ordered("a", IMAGE) };
+    world.run_to(Phase::Provisioned);
+    world.consumer = Whereabouts::Alive;
+    world.goal.online = Some(false);
+    world.run(300);
+    assert_eq!((world.phase(), world.server.on), (Phase::Provisioned, false));
+    world.goal.online = Some(true);
+    world.run(300);
+    assert!(world.server.on);
+}
+
+#[test]
+fn the_policy_of_a_free_host_goes_on_after_a_claim_that_came_to_nothing() {
+    let mut world = World::available();
+    world.goal.online = Some(true);
+    world.run(60);
+    world.goal.claim = ordered("a", IMAGE).claim;
+    world.run(60);
+    world.goal.claim = None;
+    world.press(false);
+    world.run(300);
+    assert!(world.server.on);
+    assert_eq!(world.anchor().outdated, None);
+}
+
+#[test]
+fn an_adopted_server_is_not_switched_off_by_a_request_that_came_with_it() {
+    let mut world = World::new(Goal { online: Some(false), ..ordered("a", IMAGE) }, Server::running());
+    world.consumer = Whereabouts::Alive;
+    world.run(3600);
+    assert_eq!((world.phase(), world.acts().len(), world.server.on), (Phase::Provisioned, 0, true));
+    world.goal.power_id = Some("now".into());
+    world.run(300);
+    assert!(!world.server.on);
+}
+
+#[test]
+fn another_address_is_another_server_and_follows_the_policy() {
+    let mut world = World::provisioned();
+    world.consumer = Whereabouts::Gone;
+    world.goal = Goal { online: Some(true), ..Goal::default() };
+    world.run_to(Phase::Available);
+    world.run(300);
+    assert!(!world.server.on);
+    (world.target, world.inputs) = ("elsewhere".into(), "elsewhere".into());
+    world.server = Server::off();
+    world.server.uuid = Some("u-2".into());
+    world.run(300);
+    assert!(world.server.on);
+}
+
+#[test]
+fn every_power_change_names_its_cause_in_the_timeline_and_by_one_event() {
+    let mut world = World::available();
+    let story = |world: &mut World, goal: Goal, seconds: i64| -> Vec<String> {
+        world.goal = goal;
+        world.told.clear();
+        world.run(seconds);
+        let told = std::mem::take(&mut world.told);
+        let timeline = world.record().timeline;
+        for message in &told {
+            assert!(timeline.iter().any(|moment| moment.message == *message), "{message}");
+        }
+        told
+    };
+    let on = Goal { online: Some(true), ..Goal::default() };
+    assert_eq!(story(&mut world, on.clone(), 300), ["Powering on; cause: spec.online is true."]);
+    assert_eq!(
+        story(&mut world, Goal { reboot: Some("monday".into()), ..on.clone() }, 300),
+        ["Restarting; cause: restart request \"monday\" (beskar7.io/reboot)."]
+    );
+    let order = Goal { online: Some(true), reboot: Some("monday".into()), ..ordered("a", IMAGE) };
+    assert_eq!(
+        story(&mut world, order.clone(), 600),
+        [
+            "Powering off; cause: deployment for Beskar7Machine default/machine-a.",
+            "Powering on; cause: deployment for Beskar7Machine default/machine-a."
+        ]
+    );
+    assert_eq!(
+        story(&mut world, Goal { online: Some(false), ..order.clone() }, 300),
+        ["Asking the operating system to shut down; cause: spec.online is false."]
+    );
+    assert_eq!(story(&mut world, Goal { online: None, reboot: Some("now".into()), ..order }, 300).len(), 1);
+    assert_eq!(
+        story(&mut world, Goal::default(), 600),
+        ["Powering off; cause: release by Beskar7Machine default/machine-a."]
+    );
+    story(&mut world, on.clone(), 300);
+    assert_eq!(
+        story(&mut world, Goal { road: Road::Delete(Farewell::Tidy), ..on }, 60),
+        ["Powering off; cause: deletion of the host."]
+    );
+}
+
+#[test]
+fn power_that_is_asked_for_again_and_again_is_one_event() {
+    let mut world = World::available();
+    world.server.temper.stuck = true;
+    world.goal.online = Some(true);
+    world.run(290);
+    assert!(world.acts().len() > 2);
+    assert_eq!(world.told, ["Powering on; cause: spec.online is true."]);
 }

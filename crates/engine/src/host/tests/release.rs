@@ -14,16 +14,19 @@ use crate::{
 fn a_claim_ends_when_its_consumer_is_gone_or_going_and_not_before() {
     let unknown = Whereabouts::Unknown("forbidden".into());
     let table = [
-        (Whereabouts::Gone, false, true),
-        (Whereabouts::Leaving, false, true),
-        (Whereabouts::Alive, false, false),
-        (unknown.clone(), false, false),
-        (Whereabouts::Alive, true, true),
-        (unknown, true, true),
+        (Whereabouts::Gone, None, true),
+        (Whereabouts::Leaving, None, true),
+        (Whereabouts::Alive, None, false),
+        (unknown.clone(), None, false),
+        (Whereabouts::Alive, Some("true"), false),
+        (Whereabouts::Alive, Some("machine-a"), false),
+        (Whereabouts::Alive, Some("an-older-claim"), false),
+        (Whereabouts::Alive, Some("a"), true),
+        (unknown, Some("a"), true),
     ];
-    for (consumer, anyway, released) in table {
+    for (consumer, release, released) in table {
         let mut world = World::provisioned();
-        world.goal = Goal { release_anyway: anyway, ..Goal::default() };
+        world.goal = Goal { release: release.map(str::to_owned), ..Goal::default() };
         world.consumer = consumer.clone();
         world.run(600);
         if released {
@@ -351,4 +354,30 @@ fn a_ghosts_claim_on_a_host_in_use_waits_for_the_former_consumer_and_is_then_ref
     assert_eq!((world.phase(), world.wait().as_deref()), (Phase::Available, Some("ConsumerGone")));
     assert!(world.server.is_tidy());
     assert_eq!(world.server.starts, 1, "never switched on for a ghost");
+}
+
+#[test]
+fn a_word_that_ended_a_claim_is_taken_off_and_does_not_end_the_next_one() {
+    let mut world = World::provisioned();
+    world.goal = Goal { release: Some("a".into()), ..Goal::default() };
+    world.run(600);
+    assert_eq!((world.phase(), world.goal.release.as_deref()), (Phase::Available, None));
+    // The same manifest is applied again, before the same consumer claims again by hand.
+    world.goal = Goal { release: Some("a".into()), ..ordered("a", IMAGE) };
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.goal.release, None, "it was there before the claim");
+    world.log.clear();
+    world.goal = Goal::default();
+    world.run(600);
+    assert_eq!((world.fault(), world.acts().len()), (Some(Kind::ConsumerMismatch), 0));
+}
+
+#[test]
+fn a_word_that_ends_no_claim_of_this_host_is_told_to_count_for_nothing() {
+    let mut world = World::provisioned();
+    world.goal = Goal { release: Some("true".into()), ..Goal::default() };
+    world.run(60);
+    let told = world.record().fault.unwrap().failure.message;
+    assert!(told.contains("beskar7.io/release=a, which is the id of the claim"), "{told}");
+    assert!(told.contains("value \"true\" counts for nothing"), "{told}");
 }

@@ -9,7 +9,8 @@ use crate::{
     hardware::Hardware,
     host::{
         Anchor, Ask, AuthHold, Author, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment,
-        Moving, Origin, Outcome, Phase, Record, Remembered, Road, Sight, Wait, Whereabouts, step,
+        Moving, Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Record, Remembered, Road, Sight, Since, Wait,
+        Whereabouts, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -85,6 +86,10 @@ fn anchor() -> impl Strategy<Value = Anchor> {
             powered_on,
             uuid: uuid.map(str::to_owned),
             hold,
+            outdated: seq.is_multiple_of(3).then(|| OutdatedRequest {
+                request: PowerRequest { online: powered_on, id: None },
+                since: if adopted { Since::Claim } else { Since::Release },
+            }),
             ..Anchor::default()
         },
     )
@@ -244,21 +249,22 @@ fn goal() -> impl Strategy<Value = Goal> {
         Road::Manage,
         Road::Manage,
         Road::Park,
+        Road::Quarantine,
         Road::Detach,
         Road::Delete(Farewell::Tidy),
         Road::Delete(Farewell::Force),
     ]);
-    (road, of(id()), any::<bool>(), of(any::<bool>()), of(id()), of(id()), any::<bool>(), any::<bool>()).prop_map(
-        |(road, claimed, ordered, online, reboot, inspect, release_anyway, provision_adopted)| Goal {
+    (road, of(id()), any::<bool>(), of(any::<bool>()), of(id()), of(id()), of(id()), of(id())).prop_map(
+        |(road, claimed, ordered, online, reboot, inspect, release, provision)| Goal {
             road,
             claim: claimed.map(claim),
-            author: if release_anyway == provision_adopted { Author::Hand } else { Author::Claimer },
+            author: if release == provision { Author::Hand } else { Author::Claimer },
             order: claimed.filter(|_| ordered).map(|id| order(id, IMAGE)),
             online,
             reboot: reboot.map(str::to_owned),
             inspect: inspect.map(str::to_owned),
-            release_anyway,
-            provision_adopted,
+            release: release.map(str::to_owned),
+            provision: provision.map(str::to_owned),
             ..Goal::default()
         },
     )

@@ -14,7 +14,7 @@ use crate::{
     failure::Kind,
     host::{
         Act, Anchor, Author, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase,
-        Record, Remembered, Road, Sight, Step, Whereabouts, step,
+        PowerRequest, Record, Remembered, Request, Road, Sight, Step, Whereabouts, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -64,6 +64,8 @@ pub(super) struct World {
     pub(super) looks: u32,
     pub(super) last: Option<Step>,
     pub(super) events: Vec<&'static str>,
+    /// What was told by events of power changes.
+    pub(super) told: Vec<String>,
     pub(super) anchors: Vec<String>,
     /// The claim whose system runs and must not be hurt.
     pub(super) runs_for: Option<String>,
@@ -72,6 +74,10 @@ pub(super) struct World {
     /// When somebody pressed the power button.
     pub(super) pressed: Option<Timestamp>,
     restarted: BTreeSet<String>,
+    /// The request for power that was there at the last claim or at the end of the last release: it does not count.
+    stale: Option<PowerRequest>,
+    /// The same from before the present claim.
+    stale_before: Option<PowerRequest>,
 }
 
 impl World {
@@ -98,11 +104,14 @@ impl World {
             looks: 0,
             last: None,
             events: Vec::new(),
+            told: Vec::new(),
             anchors: Vec::new(),
             runs_for: None,
             may_release: false,
             pressed: None,
             restarted: BTreeSet::new(),
+            stale: None,
+            stale_before: None,
         }
     }
 
@@ -209,11 +218,42 @@ impl World {
         next
     }
 
+    /// Whether the server is to have power, by what was asked since the last claim or release.
+    pub(super) fn asked_power(&self) -> Option<bool> {
+        self.goal.online.filter(|_| self.stale.is_none() || self.stale != self.goal.power_request())
+    }
+
+    /// Nobody knows any more what was asked before what.
+    pub(super) fn forget_requests(&mut self) {
+        (self.stale, self.stale_before) = (None, None);
+    }
+
+    /// Keeps in mind which requests were made before a claim or a release.
+    fn note_requests(&mut self, before: &Anchor, after: &Anchor) {
+        let id = |anchor: &Anchor| anchor.claim.as_ref().map(|claim| claim.id.clone());
+        let request = self.goal.power_request();
+        let releasing = |anchor: &Anchor| anchor.milestone == Milestone::Releasing;
+        if before.uuid.is_some() && after.uuid.is_none() {
+            self.forget_requests();
+        } else if (releasing(before) && !releasing(after)) || (before.claim.is_some() && id(before) != id(after)) {
+            let untouched = before.milestone == Milestone::None;
+            self.stale = if untouched { self.stale_before.clone() } else { request.clone() };
+        }
+        if after.claim.is_some() && id(before) != id(after) {
+            self.stale_before = self.stale.take();
+            self.stale = request;
+        }
+    }
+
     /// Keeps in mind what the step may rely on later.
     fn note_certainties(&mut self) {
+        let request = self.goal.power_request();
+        self.stale.take_if(|stale| request.as_ref() != Some(stale));
+        self.stale_before.take_if(|stale| request.as_ref() != Some(stale));
         let Some(ours) = &self.runs_for else { return };
         let named = self.goal.claim.as_ref().map(|claim| &claim.id);
-        let certain = self.goal.release_anyway || matches!(self.consumer, Whereabouts::Gone | Whereabouts::Leaving);
+        let certain = self.goal.release.as_ref() == Some(ours)
+            || matches!(self.consumer, Whereabouts::Gone | Whereabouts::Leaving);
         if named != Some(ours) && certain {
             self.may_release = true;
         }
@@ -233,6 +273,7 @@ impl World {
         assert!(record.timeline.len() <= Record::TIMELINE_LIMIT);
 
         let before = remembered.record.as_ref();
+        assert_eq!(next.cause.is_some(), !next.acts.is_empty(), "acted without a cause");
         if !next.acts.is_empty() {
             let bmc = sight.bmc.as_ref().expect("acted without a sight");
             assert!(bmc.after >= before.map_or(0, |before| before.acted), "acted on a sight older than the last act");
@@ -240,7 +281,10 @@ impl World {
             assert!(record.acted > bmc.after && record.acted > before.map_or(0, |before| before.acted));
             assert!(next.look.is_some(), "acted without looking at what came of it");
             assert!(record.wait.is_some(), "acted without waiting for what comes of it");
-            assert!(!matches!(self.goal.road, Road::Park | Road::Detach), "acted on a host that is parked or detached");
+            assert!(
+                !matches!(self.goal.road, Road::Park | Road::Quarantine | Road::Detach),
+                "acted on a host that is parked or detached"
+            );
             assert_eq!(record.target.as_ref(), Some(&sight.target), "acted on a server at another address");
             let shown = bmc.seen.as_ref().ok().and_then(|seen| seen.uuid.as_ref());
             assert_eq!(shown, record.anchor.uuid.as_ref().or(shown), "acted on another server");
@@ -268,7 +312,14 @@ impl World {
             assert_eq!(next.acts, []);
             return;
         }
-        let readable = remembered.anchor.as_ref().map(|_| Some(record.anchor.clone())).map_err(Clone::clone);
+        let readable = match &remembered.anchor {
+            Ok(_) if !next.leave_anchor => Ok(Some(record.anchor.clone())),
+            left => left.clone(),
+        };
+        assert!(
+            next.heeded.is_empty() || remembered.anchor != Ok(Some(record.anchor.clone())),
+            "heeded and not stored"
+        );
         let once_more = step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()) }, sight);
         assert_eq!(once_more.acts, [], "the same step twice acts twice");
         // Whether another server may be accepted is looked into before a release, so that takes two steps.
@@ -285,10 +336,15 @@ impl World {
         if self.finished {
             return soon;
         }
-        let readable = self.remembered().anchor.is_ok();
+        let Remembered { anchor, record } = self.remembered();
+        let known = record.map(|record| record.anchor).into_iter().chain(anchor.ok().flatten());
+        let before = known.max_by_key(|anchor| anchor.seq).unwrap_or_default();
         let next = self.decide();
         self.last = Some(next.clone());
         self.events.extend(next.events.iter().map(|event| event.reason));
+        let is_power = |reason| ["PowerOn", "ShutDown", "PowerOff", "Restart"].contains(&reason);
+        let changes = next.events.iter().filter(|event| is_power(event.reason));
+        self.told.extend(changes.map(|event| event.message.clone()));
         if next.finished {
             self.finished = true;
             return soon;
@@ -301,7 +357,7 @@ impl World {
             return self.carry_out(&next, mishap, soon);
         }
         let text = next.record.anchor.to_json();
-        if readable && self.annotation.as_ref() != Some(&text) {
+        if !next.leave_anchor && self.annotation.as_ref() != Some(&text) {
             if mishap == Mishap::AnchorConflict {
                 return soon;
             }
@@ -311,6 +367,13 @@ impl World {
                 Ok(&next.record.anchor),
                 "the anchor does not survive being stored"
             );
+            self.note_requests(&before, &next.record.anchor);
+            for heeded in &next.heeded {
+                match heeded {
+                    Request::Release => self.goal.release = None,
+                    Request::Provision => self.goal.provision = None,
+                }
+            }
             self.anchors.push(text.clone());
             self.annotation = Some(text);
             self.writes += 1;
@@ -404,16 +467,17 @@ impl World {
         let armed = anchor.milestone == Milestone::Armed && record.phase == Phase::Preparing;
         let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Farewell::Tidy);
         let order = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
+        let online = self.asked_power();
         let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
         let reason = match act {
-            Act::ShutDown => deed == Deed::ShutDown && goal.online == Some(false),
+            Act::ShutDown => deed == Deed::ShutDown && online == Some(false),
             Act::Restart => deed == Deed::Restart && goal.reboot.is_some() && record.rebooted == goal.reboot,
             Act::PowerOff => {
                 deed == Deed::PowerOff
-                    && (releasing || armed || goal.online == Some(false) || (farewell && anchor.powered_on))
+                    && (releasing || armed || online == Some(false) || (farewell && anchor.powered_on))
             }
             Act::PowerOn => {
-                let wanted = goal.online == Some(true) || (goal.reboot.is_some() && record.rebooted == goal.reboot);
+                let wanted = online == Some(true) || (goal.reboot.is_some() && record.rebooted == goal.reboot);
                 matches!(deed, Deed::PowerOn | Deed::Restart)
                     && (anchor.milestone == Milestone::Written || (wanted && !releasing && !armed))
             }
@@ -429,7 +493,7 @@ impl World {
         assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");
         if self.runs_for.is_some() && !self.may_release {
             let asked = match act {
-                Act::ShutDown | Act::PowerOff => goal.online == Some(false),
+                Act::ShutDown | Act::PowerOff => online == Some(false),
                 Act::Restart => goal.reboot.is_some(),
                 Act::PowerOn => true,
                 Act::SetBoot(_) | Act::ClearBoot => disarming,
