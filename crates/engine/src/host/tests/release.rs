@@ -352,3 +352,33 @@ fn a_ghosts_claim_on_a_host_in_use_waits_for_the_former_consumer_and_is_then_ref
     assert!(world.server.is_tidy());
     assert_eq!(world.server.starts, 1, "never switched on for a ghost");
 }
+
+#[test]
+fn a_release_asks_a_bmc_at_once_that_had_failed_before() {
+    for kind in [Kind::Unsupported, Kind::Unreachable, Kind::SystemNotFound] {
+        let mut world = World::provisioned();
+        world.server.temper.blind = Some(kind);
+        world.run(4 * 3600);
+        world.server.temper.blind = None;
+        world.goal = Goal::default();
+        world.consumer = Whereabouts::Gone;
+        world.run(120);
+        assert_eq!((world.phase(), world.fault()), (Phase::Available, None), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_release_ends_where_no_boot_override_is_shown() {
+    let kinds = [Kind::Refused, Kind::BadAnswer, Kind::Unsupported];
+    for refuses in [None].into_iter().chain(kinds.map(|kind| Some(("ClearBoot", kind)))) {
+        let mut world = World::with(ordered("a", IMAGE));
+        world.server.temper.silent_boot = true;
+        world.run_to(Phase::Provisioned);
+        world.log.clear();
+        world.server.temper.fails = refuses;
+        world.goal = Goal::default();
+        world.run(600);
+        assert_eq!(world.acts(), ["PowerOff", "EjectMedia", "ClearBoot"]);
+        assert_eq!((world.phase(), world.fault()), (Phase::Available, None));
+    }
+}
