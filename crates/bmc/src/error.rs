@@ -251,6 +251,18 @@ impl Error {
         }
     }
 
+    /// Whether an act that failed like this was certainly not carried out: the BMC understood it and said no, or has no such
+    /// function. Whatever else went wrong, only a look can tell.
+    pub fn was_not_performed(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => {
+                refusal.method != "GET" && (400..500).contains(&refusal.status) && refusal.status != 408
+            }
+            Self::Unsupported { .. } => true,
+            _ => false,
+        }
+    }
+
     /// The refusal, when the BMC answered with an error status.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
@@ -268,6 +280,8 @@ impl Refusal {
         }
         match self.status {
             408 | 429 | 502 | 503 | 504 => Kind::Busy,
+            // What must be there is not: a BMC that starts shows its tree part by part.
+            404 if self.method == "GET" => Kind::ResourceMissing,
             404 | 405 | 501 => Kind::Unsupported,
             500..=599 => Kind::BadAnswer,
             _ if self.problem.is_not_ready() => Kind::Busy,

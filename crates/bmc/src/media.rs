@@ -43,14 +43,15 @@ pub(crate) struct Drive {
 impl Drive {
     fn read(resource: &Resource) -> Self {
         let view = resource.view();
-        let image = view.text("/Image");
+        // AMI shows the word None in an empty drive.
+        let image = view.text("/Image").filter(|image| !is_no_image(image));
         Self {
             uri: resource.uri.clone(),
             id: resource.id(),
             insert: view.link("/Actions/#VirtualMedia.InsertMedia/target"),
             eject: view.link("/Actions/#VirtualMedia.EjectMedia/target"),
             etag: resource.etag.clone(),
-            inserted: view.flag("/Inserted").unwrap_or(image.is_some()),
+            inserted: view.flag("/Inserted").unwrap_or(image.is_some()) && !says_empty(resource),
             image,
             protocols: view.texts("/Actions/#VirtualMedia.InsertMedia/TransferProtocolType@Redfish.AllowableValues"),
         }
@@ -66,6 +67,14 @@ impl RedfishSystem {
         let known = self.ready_to_look().await?;
         let slots = self.read_slots(&known).await?;
         Ok(slots.drives.iter().map(Drive::media).collect())
+    }
+
+    /// Whether neither the system nor its manager links virtual media, as switches and DPUs do not. Costs no request.
+    pub(crate) fn lacks_media(&self) -> bool {
+        self.known().is_some_and(|known| {
+            let links = [&known.media_of_system, &known.media_of_manager];
+            known.manager_was_read && known.managers.len() <= 1 && links.iter().all(|link| link.is_none())
+        })
     }
 
     pub(crate) async fn insert(&self, image: &str) -> Result<(), Error> {
@@ -209,7 +218,13 @@ impl RedfishSystem {
         let seen = match self.read_drives(&slots).await {
             // A firmware update may move them.
             Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {
-                return self.find_slots(known).await;
+                let found = self.find_slots(known).await?;
+                // Drives that are nowhere any more will be back when the BMC has started.
+                if found.drives.is_empty() {
+                    self.remember(slots);
+                    return Err(error);
+                }
+                return Ok(found);
             }
             other => other?,
         };
@@ -265,7 +280,7 @@ impl RedfishSystem {
             if !was_checked {
                 was_checked = true;
                 let now = Drive::read(&self.client.get(&drive.uri, Care::Needed).await?);
-                if now.inserted && now.image.as_deref() == Some(image) {
+                if now.inserted && now.image.is_some() && now.media().may_hold(image) {
                     return Ok(());
                 }
                 if now.media().is_occupied() {
@@ -410,6 +425,16 @@ fn is_usable(resource: &Resource, quirks: &Quirks) -> bool {
         || !view.has("/Actions");
     let is_permitted = !quirks.only_these_slots || quirks.slots.contains(&resource.id().as_str());
     is_cd && takes_images && is_permitted
+}
+
+/// A word for "nothing" in place of an image.
+fn is_no_image(shown: &str) -> bool {
+    ["none", "null", "n/a", "-"].iter().any(|word| shown.eq_ignore_ascii_case(word))
+}
+
+/// Whether a drive says in so many words that there is no image, whatever else it says.
+fn says_empty(resource: &Resource) -> bool {
+    resource.view().text("/Image").is_some_and(|image| is_no_image(&image))
 }
 
 /// Preferred ids first, then drives with an action, then in the BMC's order.

@@ -22,6 +22,9 @@ use crate::{Bmc, Manner};
 /// However slow a BMC is, nobody waits longer than this for one operation.
 const OPERATION: Duration = Duration::from_mins(2);
 
+/// But for virtual media: some BMCs fetch the image before they answer.
+const MEDIA: Duration = Duration::from_secs(150);
+
 /// A server behind a Redfish service.
 pub struct RedfishSystem {
     pub(crate) client: Arc<Client>,
@@ -81,6 +84,7 @@ impl RedfishSystem {
         };
         if scope == Scope::Inventory {
             seen.hardware = Some(Box::new(Box::pin(self.take_inventory(&system)).await?));
+            seen.media = self.lacks_media().then(Vec::new);
         }
         if let Some(armed) = self.armed_by_attributes(scope).await? {
             seen.boot = Some(BootOverride { mode: seen.boot.and_then(|boot| boot.mode), ..armed });
@@ -261,11 +265,11 @@ impl Bmc for RedfishSystem {
     }
 
     fn insert_media<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        self.bounded("inserting the image", self.insert(image)).boxed()
+        self.bounded_by(MEDIA, "inserting the image", self.insert(image)).boxed()
     }
 
     fn eject_media(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.bounded("ejecting media", self.eject_all()).boxed()
+        self.bounded_by(MEDIA, "ejecting media", self.eject_all()).boxed()
     }
 
     fn set_boot<'a>(&'a self, wish: &'a BootOverride) -> BoxFuture<'a, Result<(), Error>> {
@@ -287,12 +291,21 @@ impl RedfishSystem {
         operation: &'static str,
         work: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
+        self.bounded_by(OPERATION, operation, work).await
+    }
+
+    async fn bounded_by<T>(
+        &self,
+        limit: Duration,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
         let wire = self.client.wire();
         let _ = wire.take_trouble();
-        tokio::time::timeout(OPERATION, work).await.unwrap_or_else(|_| {
+        tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
             let (kind, last) = wire.take_trouble().unwrap_or((Kind::Unreachable, "no answer was seen".into()));
             let url = wire.origin().to_owned();
-            Err(Error::TooSlow { url, operation, seconds: OPERATION.as_secs(), last, kind })
+            Err(Error::TooSlow { url, operation, seconds: limit.as_secs(), last, kind })
         })
     }
 }

@@ -27,6 +27,8 @@ use crate::transport::{Transport, TransportError};
 pub(crate) const ROOT: &str = "/redfish/v1/";
 /// From the first byte of the request to the last of the answer. Slow BMCs need up to 25 s for a large page.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+/// The same for a change of virtual media: some BMCs fetch the image before they answer, which takes 75 s and more.
+const MEDIA_TIMEOUT: Duration = Duration::from_secs(140);
 const REDIRECTS: usize = 3;
 /// As long as an answer may be that comes uncompressed.
 const BODY_LIMIT: u64 = 8 * 1024 * 1024;
@@ -60,6 +62,11 @@ impl<'a> Ask<'a> {
 
     pub(crate) fn with_body(method: Method, path: &'a str, body: &'a Value) -> Self {
         Self { method, body: Some(body), ..Self::get(path) }
+    }
+
+    fn limit(&self) -> Duration {
+        let is_media = self.method != Method::GET && self.path.contains("VirtualMedia");
+        if is_media { MEDIA_TIMEOUT } else { REQUEST_TIMEOUT }
     }
 }
 
@@ -309,9 +316,10 @@ impl Wire {
     async fn send_now(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
         let request = self.request(ask)?;
         let started = Instant::now();
-        let sent = tokio::time::timeout(REQUEST_TIMEOUT, self.transport.send(request)).await;
+        let limit = ask.limit();
+        let sent = tokio::time::timeout(limit, self.transport.send(request)).await;
         let took = started.elapsed();
-        let outcome = sent.unwrap_or(Err(TransportError::TimedOut(REQUEST_TIMEOUT.as_secs())));
+        let outcome = sent.unwrap_or(Err(TransportError::TimedOut(limit.as_secs())));
         match outcome {
             Ok(response) => {
                 let status = response.status().as_u16();

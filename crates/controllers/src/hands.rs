@@ -34,6 +34,10 @@ const SLOW_PER_SLOT: usize = 8;
 /// Acts that have waited this long for their turn are not performed any more.
 const STALE: Duration = Duration::from_secs(20);
 
+/// However slow a BMC is, a job has ended after this time: every operation of the client has a limit of its own. Whatever takes longer
+/// was lost.
+const JOB_LIMIT: Duration = Duration::from_mins(15);
+
 /// For how long hosts behind one BMC take its refusal of their credentials as an answer to all of them. Shorter than the
 /// shortest hold of the engine, longer than their tries are apart: together they ask once.
 const REFUSAL_SHARED: SignedDuration = SignedDuration::from_mins(5);
@@ -60,7 +64,7 @@ impl Job {
             STALE.as_secs()
         );
         let result = Err(Failure::new(Kind::Busy, message));
-        (!self.acts.is_empty()).then_some(Outcome { number: self.number, result })
+        (!self.acts.is_empty()).then_some(Outcome { number: self.number, result, not_performed: true })
     }
 }
 
@@ -124,6 +128,33 @@ struct Running {
     look: Scope,
     acts: bool,
     cancel: CancellationToken,
+}
+
+/// A job under way. One that ends without a result, because it panicked or never came back, is told as a look that failed: nobody
+/// would look again otherwise.
+struct Errand {
+    hands: Arc<Hands>,
+    key: HostKey,
+    cancel: CancellationToken,
+    inputs: String,
+    number: u64,
+    is_over: bool,
+}
+
+impl Errand {
+    fn publish(&self, outcome: Option<Outcome>, seen: Result<Seen, Failure>) {
+        self.hands.publish(&self.key, &self.cancel, self.inputs.clone(), self.number, outcome, seen);
+    }
+}
+
+impl Drop for Errand {
+    fn drop(&mut self) {
+        if !self.is_over {
+            warn!(host = %self.key, "a look was lost; it is taken again");
+            let message = "The operator lost track of what it was doing to this BMC, which is a mistake of its own. It looks again.";
+            self.publish(None, Err(Failure::new(Kind::Internal, message)));
+        }
+    }
 }
 
 impl Hands {
@@ -260,9 +291,12 @@ impl Hands {
         let (hands, key, inputs) = (self.clone(), key.clone(), desk.inputs.clone());
         let span = info_span!("bmc", host = %key);
         let work = async move {
-            let done = cancel.run_until_cancelled(hands.take_turn(bmc.as_ref(), &job)).await;
-            if let Some((outcome, seen)) = done {
-                hands.publish(&key, &cancel, inputs, job.number, outcome, seen);
+            let mut errand = Errand { hands, key, cancel, inputs, number: job.number, is_over: false };
+            let turn = tokio::time::timeout(JOB_LIMIT, errand.hands.take_turn(bmc.as_ref(), &job));
+            let done = errand.cancel.run_until_cancelled(turn).await;
+            errand.is_over = !matches!(done, Some(Err(_)));
+            if let Some(Ok((outcome, seen))) = done {
+                errand.publish(outcome, seen);
             }
         };
         self.tasks.spawn(work.instrument(span));
@@ -292,14 +326,16 @@ impl Hands {
     async fn perform(&self, bmc: &dyn Bmc, job: &Job) -> Option<Outcome> {
         let mut outcome = None;
         for act in &job.acts {
-            let result = perform(bmc, act).await.map_err(Failure::from);
+            let result = perform(bmc, act).await;
+            let not_performed = result.as_ref().is_err_and(bmc::Error::was_not_performed);
+            let result = result.map_err(Failure::from);
             self.metrics.act(act.name(), result.is_ok());
             match &result {
                 Ok(()) => debug!(act = act.name(), number = job.number, "performed"),
                 Err(failure) => warn!(act = act.name(), number = job.number, %failure, "not performed"),
             }
             let failed = result.is_err();
-            outcome = Some(Outcome { number: job.number, result });
+            outcome = Some(Outcome { number: job.number, result, not_performed });
             if failed {
                 break;
             }
@@ -382,3 +418,7 @@ async fn perform(bmc: &dyn Bmc, act: &Act) -> Result<(), bmc::Error> {
         Act::ClearBoot => bmc.clear_boot().await,
     }
 }
+
+#[cfg(test)]
+#[path = "hands_tests.rs"]
+mod tests;

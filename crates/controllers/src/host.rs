@@ -198,7 +198,7 @@ impl<D: HostDialect> HostLoop<D> {
             target: case.target.clone(),
             bmc,
             consumer: Whereabouts::NotLookedUp,
-            fetched: self.session(&case.key, case.deployment()).is_some_and(|session| session.fetched.is_some()),
+            fetched: self.session(&case.key, case.deployment()).and_then(|session| Some(session.fetched?.at.0)),
             claimer: Whereabouts::NotLookedUp,
             rival: self.index.rival(&case.key).map(|rival| rival.to_string()),
             granted: Vec::new(),

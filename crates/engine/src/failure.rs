@@ -39,6 +39,8 @@ pub enum Kind {
     BreakerOpen,
     /// No system of that id or UUID, or none at all.
     SystemNotFound,
+    /// A part of the BMC's tree that must be there is answered with 404: the BMC is starting, or its firmware has moved it.
+    ResourceMissing,
     /// Several systems, and none was chosen.
     SystemAmbiguous,
     /// Another server answers at the address than the one that was registered.
@@ -49,6 +51,8 @@ pub enum Kind {
     Unsupported,
     /// The BMC said yes, but reading back shows otherwise.
     NotApplied,
+    /// The server has no virtual CD drive that could take an image.
+    NoVirtualMedia,
     /// The BMC could not use the image.
     MediaRefused,
     /// A task ended badly.
@@ -97,6 +101,7 @@ impl Kind {
     pub fn class(self) -> Class {
         match self {
             Self::Unreachable
+            | Self::ResourceMissing
             | Self::SecretUnreadable
             | Self::NotApplied
             | Self::TaskFailed
@@ -116,6 +121,7 @@ impl Kind {
             | Self::SystemAmbiguous
             | Self::SystemChanged
             | Self::Refused
+            | Self::NoVirtualMedia
             | Self::MediaRefused
             | Self::OrderInvalid
             | Self::BootUrlMissing
@@ -139,6 +145,7 @@ impl Kind {
                 | Self::MissingSecretData
                 | Self::TrustInvalid
                 | Self::Unreachable
+                | Self::ResourceMissing
                 | Self::NotRedfish
                 | Self::CertificateUntrusted
                 | Self::CertificateChanged
@@ -152,7 +159,7 @@ impl Kind {
 
     /// Whether a server that has not been started yet says by this that it cannot serve its claim, and another one may.
     pub fn refuses_claim(self) -> bool {
-        matches!(self, Self::MediaRefused | Self::Unsupported)
+        matches!(self, Self::NoVirtualMedia | Self::MediaRefused | Self::Unsupported)
     }
 
     /// The CamelCase word that users see.
@@ -174,11 +181,13 @@ impl Kind {
             Self::Busy => "Busy",
             Self::BreakerOpen => "BreakerOpen",
             Self::SystemNotFound => "SystemNotFound",
+            Self::ResourceMissing => "ResourceMissing",
             Self::SystemAmbiguous => "SystemAmbiguous",
             Self::SystemChanged => "SystemChanged",
             Self::Refused => "Refused",
             Self::Unsupported => "Unsupported",
             Self::NotApplied => "NotApplied",
+            Self::NoVirtualMedia => "NoVirtualMedia",
             Self::MediaRefused => "MediaRefused",
             Self::TaskFailed => "TaskFailed",
             Self::BadAnswer => "BadAnswer",

@@ -138,6 +138,38 @@ impl Media {
     pub fn is_occupied(&self) -> bool {
         self.inserted || self.image.as_deref().is_some_and(|image| !image.is_empty())
     }
+
+    /// Whether the image in the drive may be the one of this URL, as far as the BMC tells. Few BMCs show the URL letter for letter:
+    /// they add a port, drop the scheme or the query, or show the file name alone. What is no name at all rules nothing out.
+    pub fn may_hold(&self, url: &str) -> bool {
+        let shown = self.image.as_deref().unwrap_or_default().trim();
+        let is_name = shown.contains('/') || shown.contains('\\') || shown.contains('.');
+        if !is_name || shown == url {
+            return true;
+        }
+        let (shown_host, shown_path) = host_and_path(shown);
+        let (_, path) = host_and_path(url);
+        let mut pairs = shown_path.iter().rev().zip(path.iter().rev());
+        let ends_alike = pairs.all(|(shown, ours)| shown.eq_ignore_ascii_case(ours));
+        // Who names a host shows the whole path.
+        ends_alike && shown_path.len() <= path.len() && (!shown_host || shown_path.len() == path.len())
+    }
+}
+
+/// Whether a shown image names a host, and the parts of its path.
+fn host_and_path(image: &str) -> (bool, Vec<&str>) {
+    let rest = image.split(['?', '#']).next().unwrap_or_default();
+    let (has_scheme, rest) = rest
+        .split_once("://")
+        .map_or((rest.starts_with("//") || rest.starts_with("\\\\"), rest), |(_, rest)| (true, rest));
+    let mut parts: Vec<&str> = rest.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
+    // Without a scheme, a first part with a port or a dot is a host, unless it is all there is or the path begins with a slash.
+    let is_host = |part: &&str| part.contains([':', '.', '@']);
+    let has_host = has_scheme || (parts.len() > 1 && !rest.starts_with('/') && parts.first().is_some_and(is_host));
+    if has_host {
+        parts.remove(0);
+    }
+    (has_host, parts)
 }
 
 /// How well the server is, in Redfish's words.
@@ -198,6 +230,38 @@ pub fn without_secrets(image: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_is_recognised_however_the_bmc_shows_its_url() {
+        let url = "https://images.example/iso/d-1/ticket/boot.iso?x=y";
+        let drive = |image: &str| Media { slot: "Cd".into(), image: Some(image.into()), inserted: true };
+        for shown in [
+            url,
+            "https://images.example/iso/d-1/ticket/boot.iso",
+            "https://images.example:443/iso/d-1/ticket/boot.iso?x=y",
+            "images.example:443/iso/d-1/ticket/boot.iso",
+            "images.example/iso/d-1/ticket/boot.iso",
+            "//10.0.0.1/iso/d-1/ticket/boot.iso",
+            "/iso/d-1/ticket/boot.iso",
+            "ticket/boot.iso",
+            "boot.iso",
+            "BOOT.ISO",
+            "",
+            "Connected",
+        ] {
+            assert!(drive(shown).may_hold(url), "{shown}");
+        }
+        for shown in [
+            "https://images.example/iso/d-2/other/boot.iso",
+            "images.example:443/iso/d-2/other/boot.iso",
+            "https://images.example/boot.iso",
+            "/iso/d-2/ticket/boot.iso",
+            "other.iso",
+        ] {
+            assert!(!drive(shown).may_hold(url), "{shown}");
+        }
+        assert!(Media { slot: "Cd".into(), image: None, inserted: true }.may_hold(url));
+    }
 
     #[test]
     fn a_url_is_told_without_password_and_ticket() {

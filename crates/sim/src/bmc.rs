@@ -109,6 +109,8 @@ pub(crate) struct State {
     pub(crate) rng: fastrand::Rng,
     /// After a reset of the BMC itself.
     pub(crate) away_until: Option<Instant>,
+    /// When a request last changed something, or tried to.
+    pub(crate) changed_at: Option<Instant>,
     pub(crate) latency: Duration,
     /// `Status.Health` of the systems, when it is not what the tree says.
     pub(crate) health: Option<String>,

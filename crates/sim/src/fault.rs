@@ -105,6 +105,27 @@ pub enum FaultBody {
     Empty,
 }
 
+/// How the image in a drive is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImageName {
+    /// `host:443/path`: with a port, without a scheme.
+    WithPort,
+    /// The last part of the path.
+    FileName,
+}
+
+impl ImageName {
+    /// What is shown for this image.
+    pub(crate) fn of(self, image: &str) -> String {
+        let (scheme, rest) = image.split_once("://").unwrap_or(("http", image));
+        let port = if scheme == "https" { ":443/" } else { ":80/" };
+        match self {
+            Self::WithPort => rest.replacen('/', port, 1),
+            Self::FileName => rest.rsplit('/').next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 /// What goes wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
@@ -118,6 +139,16 @@ pub enum Effect {
         #[serde(default)]
         body: FaultBody,
     },
+    /// The request is carried out, and this is the answer all the same.
+    StatusAfter {
+        /// HTTP status.
+        code: u16,
+        /// Its body.
+        #[serde(default)]
+        body: FaultBody,
+    },
+    /// For this long after a change (power, boot, media), nothing but the service root can be read: iDRAC's SYS518.
+    Unreadable(#[serde(with = "crate::seconds")] Duration),
     /// Nobody accepts the connection; nothing was sent.
     Refuse,
     /// The connection is dropped and the request not carried out.
@@ -148,6 +179,12 @@ pub enum Effect {
     IgnoresOneTimeBoot,
     /// A one-time override stays armed, and the disk boots all the same.
     KeepsOneTimeBoot,
+    /// A one-time override is obeyed, and goes on being shown as armed.
+    ShowsUsedOverride,
+    /// The image in a drive is not shown as it was given.
+    ShowsImage(ImageName),
+    /// An empty drive shows the word `None` as its image, as AMI's do.
+    ShowsNone,
     /// InsertMedia is refused with this message.
     RefusesMedia(String),
     /// InsertMedia is accepted and nothing is inserted.

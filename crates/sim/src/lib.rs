@@ -53,7 +53,7 @@ mod task;
 pub use bmc::{Bmc, BmcSpec, Dropped, FaultDesk};
 pub use cert::Certificate;
 pub use control::Control;
-pub use fault::{Effect, Fault, FaultBody, FaultId, Limit, When};
+pub use fault::{Effect, Fault, FaultBody, FaultId, ImageName, Limit, When};
 pub use fleet::{Fleet, FleetSpec, ServeSpec, Serving};
 pub use hardware::{Disk, Hardware};
 pub use journal::{Counters, Mutation, Outcome};

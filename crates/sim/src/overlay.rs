@@ -20,8 +20,8 @@ impl Core {
         let kind = if spot == Spot::Still { Kind::of(path) } else { Kind::Other };
         match spot {
             Spot::System(index) => self.lay_system(state, asked, index, &mut body),
-            Spot::Settings(index) => lay_boot(state, index, &mut body),
-            Spot::Drive(index) => self.lay_drive(state, index, &mut body),
+            Spot::Settings(index) => lay_boot(state, asked, index, &mut body),
+            Spot::Drive(index) => self.lay_drive(state, asked, index, &mut body),
             Spot::Sessions => {
                 let sessions = &state.desk.sessions;
                 body["Members@odata.count"] = json!(sessions.len());
@@ -56,7 +56,7 @@ impl Core {
             body["Status"]["Health"] = json!(health);
             body["Status"]["HealthRollup"] = json!(health);
         }
-        lay_boot(state, index, body);
+        lay_boot(state, asked, index, body);
     }
 
     fn shown_power(&self, state: &mut State, asked: &Asked<'_>, index: usize) -> Value {
@@ -80,8 +80,15 @@ impl Core {
         })
     }
 
-    fn lay_drive(&self, state: &State, index: usize, body: &mut Value) {
+    fn lay_drive(&self, state: &mut State, asked: &Asked<'_>, index: usize, body: &mut Value) {
         let place = &self.places.drives[index];
+        let (name, none) = (
+            state.trouble(asked.now, &asked.facts(), |e| match e {
+                Effect::ShowsImage(name) => Some(*name),
+                _ => None,
+            }),
+            state.trouble(asked.now, &asked.facts(), |e| matches!(e, Effect::ShowsNone).then_some(())),
+        );
         let rules = &self.personality.media;
         let Some(slot) = state.servers.get(place.system).and_then(|s| s.slots.get(place.slot)) else { return };
         // An eject in progress looks as if nothing had happened yet.
@@ -92,8 +99,13 @@ impl Core {
             ..slot.clone()
         });
         let shown = leaving.as_ref().unwrap_or(slot);
-        let empty = if rules.empty_image { json!("") } else { Value::Null };
-        body["Image"] = shown.image.as_ref().map_or(empty, |image| json!(image));
+        let empty = match none {
+            Some(()) => json!("None"),
+            None if rules.empty_image => json!(""),
+            None => Value::Null,
+        };
+        let named = |image: &String| name.map_or_else(|| json!(image), |name| json!(name.of(image)));
+        body["Image"] = shown.image.as_ref().map_or(empty, named);
         body["Inserted"] = json!(shown.inserted);
         body["ConnectedVia"] = json!(if shown.inserted { "URI" } else { "NotConnected" });
         body["WriteProtected"] = json!(shown.write_protected);
@@ -115,8 +127,13 @@ impl Core {
 }
 
 /// Only properties that the tree has, so that a BMC without a mode stays without.
-fn lay_boot(state: &State, index: usize, body: &mut Value) {
-    let set = &state.servers[index].boot;
+fn lay_boot(state: &mut State, asked: &Asked<'_>, index: usize, body: &mut Value) {
+    let used = state.servers[index].used_override.clone();
+    let stale = state.trouble(asked.now, &asked.facts(), |e| match e {
+        Effect::ShowsUsedOverride => used.clone(),
+        _ => None,
+    });
+    let set = stale.as_ref().unwrap_or(&state.servers[index].boot);
     let Some(boot) = body.get_mut("Boot").and_then(Value::as_object_mut) else { return };
     for (name, value) in [
         ("BootSourceOverrideTarget", json!(set.target)),

@@ -19,6 +19,9 @@ use crate::query::{self, Params};
 use crate::reply::{Problem, Reply};
 use crate::task::Names;
 
+const NOT_READY: &str =
+    "The operation cannot be completed because the data sources are not available. Retry in some seconds.";
+
 /// How a request will end.
 #[derive(Debug)]
 pub(crate) enum End {
@@ -101,6 +104,7 @@ impl Core {
         };
         state.counters.count(asked.verb, asked.kind, outcome);
         if !asked.verb.reads() && !matches!(asked.kind, Kind::Sessions | Kind::Session) {
+            state.changed_at = Some(now);
             state.journal.push(Mutation {
                 at: now,
                 verb: asked.verb,
@@ -119,7 +123,12 @@ impl Core {
         if state.away_until.is_some_and(|until| asked.now < until) {
             return End::Drop(Dropped::Refused);
         }
+        let changed = state.changed_at;
+        let is_closed = asked.verb.reads() && !matches!(asked.kind, Kind::Root | Kind::Versions);
         let trouble = state.trouble(asked.now, &asked.facts(), |e| match e {
+            Effect::Unreadable(period) if is_closed && changed.is_some_and(|at| asked.now < at + *period) => {
+                Some(answer(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "SYS518", NOT_READY).into_reply(rules)))
+            }
             Effect::Refuse => Some(End::Drop(Dropped::Refused)),
             Effect::Drop => Some(End::Drop(Dropped::Reset)),
             Effect::Hang => Some(End::Hang),
@@ -133,8 +142,12 @@ impl Core {
             return end;
         }
         let reply = self.reply(state, asked).unwrap_or_else(|problem| problem.into_reply(rules));
-        let lost = state.trouble(asked.now, &asked.facts(), |e| matches!(e, Effect::DropAnswer).then_some(()));
-        if lost.is_some() { End::Drop(Dropped::Reset) } else { answer(reply) }
+        let end = state.trouble(asked.now, &asked.facts(), |e| match e {
+            Effect::DropAnswer => Some(End::Drop(Dropped::Reset)),
+            Effect::StatusAfter { code, body } => Some(answer(failing(*code, body, rules))),
+            _ => None,
+        });
+        end.unwrap_or_else(|| answer(reply))
     }
 
     fn reply(&self, state: &mut State, asked: &Asked<'_>) -> Result<Reply, Problem> {

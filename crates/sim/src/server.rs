@@ -295,6 +295,8 @@ pub struct Server {
     pub id: String,
     /// The override that the BMC holds.
     pub boot: Override,
+    /// The one-time override that was used last, unless another was set since.
+    pub used_override: Option<Override>,
     /// The virtual drives, in the order of their resources.
     pub slots: Vec<Slot>,
     /// What runs now; `None` while the server is off or in POST.
@@ -325,6 +327,7 @@ impl Server {
         let mut server = Self {
             id,
             boot: Override::default(),
+            used_override: None,
             slots,
             booted: None,
             last_boot: None,
@@ -432,6 +435,7 @@ impl Server {
             Enabled::Once => match once(at) {
                 Once::Kept => None,
                 taken => {
+                    self.used_override = Some(self.boot.clone());
                     let target = std::mem::replace(&mut self.boot.target, "None".to_owned());
                     self.boot.enabled = Enabled::Disabled;
                     (taken == Once::Obeyed).then_some(target)

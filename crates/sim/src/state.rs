@@ -24,6 +24,7 @@ impl State {
             tasks: Tasks::default(),
             rng: fastrand::Rng::with_seed(seed),
             away_until: None,
+            changed_at: None,
             latency,
             health: None,
             bios: HashMap::new(),

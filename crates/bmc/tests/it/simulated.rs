@@ -258,6 +258,71 @@ async fn lost_tasks_do_not_hang_and_a_refused_image_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_empty_drive_that_shows_the_word_none_is_empty() {
+    for personality in Personality::all() {
+        let lab = lab(BmcSpec::new(personality));
+        let name = lab.service.name().to_owned();
+        lab.service.faults().add(Effect::ShowsNone.always());
+        let is_empty = |seen: &Seen| !seen.media.iter().flatten().any(Media::is_occupied);
+        assert!(is_empty(&lab.system.look(Scope::Boot).await.unwrap()), "{name}");
+        lab.system.eject_media().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        lab.system.insert_media(IMAGE).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        lab.until(Scope::Boot, "inserted", |seen| !is_empty(seen)).await;
+        lab.system.eject_media().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        lab.until(Scope::Boot, "ejected", is_empty).await;
+        lab.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_insertion_may_take_two_minutes() {
+    for seconds in [75, 120] {
+        let lab = lab(BmcSpec::new(sim::personality::generic()));
+        let slow = Effect::Latency(Duration::from_secs(seconds));
+        lab.service.faults().add(slow.always().kind(sim::Kind::InsertMedia));
+        lab.system.insert_media(IMAGE).await.unwrap();
+        let drive = lab.until(Scope::Boot, "inserted", |seen| seen.media.iter().flatten().any(|drive| drive.inserted));
+        assert!(drive.await.media.unwrap()[0].may_hold(IMAGE));
+        lab.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_passing_404_is_an_outage_and_no_missing_function() {
+    for path in ["/redfish/v1/Systems*", "*/VirtualMedia*"] {
+        let lab = lab(BmcSpec::new(sim::personality::generic()));
+        lab.system.look(Scope::Boot).await.unwrap();
+        let gone = Effect::Status { code: 404, body: sim::FaultBody::Redfish };
+        lab.service.faults().add(gone.always().path(path).method(sim::Verb::Get));
+        for _ in 0..3 {
+            let error = lab.system.look(Scope::Boot).await.unwrap_err();
+            assert_eq!(error.kind(), Kind::ResourceMissing, "{path}: {error}");
+            assert_eq!(error.kind().class(), engine::failure::Class::Transient);
+            assert!(error.kind().is_about_reaching_the_bmc());
+        }
+        lab.service.faults().clear();
+        assert_eq!(lab.system.look(Scope::Boot).await.unwrap().media.unwrap().len(), 1, "{path}");
+        lab.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_act_that_was_refused_is_told_from_one_that_may_have_happened() {
+    let refused = Effect::Status { code: 400, body: sim::FaultBody::Redfish };
+    let unknown = [502, 503, 504].map(|code| Effect::StatusAfter { code, body: sim::FaultBody::Html });
+    let table = [(refused, 0), (Effect::DropAnswer, 1)].into_iter().chain(unknown.map(|effect| (effect, 1)));
+    for (effect, resets) in table {
+        let lab = lab(BmcSpec::new(sim::personality::generic()).power(sim::PowerState::On));
+        lab.service.faults().add(effect.clone().always().kind(sim::Kind::Reset));
+        let before = lab.service.first().resets;
+        let error = lab.system.restart(Manner::Hard).await.unwrap_err();
+        assert_eq!(error.was_not_performed(), resets == 0, "{effect:?}: {error}");
+        assert_eq!(lab.service.first().resets - before, resets, "{effect:?}: {error}");
+        lab.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outage_during_the_inventory_does_not_look_like_a_server_without_disks() {
     for effect in [Effect::Drop, Effect::Refuse, Effect::Status { code: 503, body: sim::FaultBody::Html }] {
         for part in ["*/Storage*", "*/EthernetInterfaces*", "*/Memory*", "*/Processors*", "*/Drives/*", "*/Managers/*"]

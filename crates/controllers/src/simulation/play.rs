@@ -517,7 +517,7 @@ fn unclaim(host: &mut Value) {
 
 pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
     let span = Duration::from_secs(random.u64(1..90));
-    match random.u32(..15) {
+    match random.u32(..20) {
         0 => Effect::Latency(span),
         1 => Effect::Status { code: 503, body: sim::FaultBody::default() },
         2 => Effect::Refuse,
@@ -531,7 +531,12 @@ pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
         10 => Effect::SlowPower(span),
         11 => Effect::IgnoresReset,
         12 => Effect::IgnoresBootOverride,
-        13 => Effect::RefusesMedia("no licence".to_owned()),
+        13 => Effect::ShowsUsedOverride,
+        14 => Effect::Unreadable(span),
+        15 => Effect::StatusAfter { code: 503, body: sim::FaultBody::default() },
+        16 => Effect::ShowsImage(sim::ImageName::WithPort),
+        17 => Effect::ShowsNone,
+        18 => Effect::RefusesMedia("no licence".to_owned()),
         _ => Effect::IgnoresMedia,
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Deed, Disarming, Milestone, Origin, Phase, pace,
+    Ask, Deed, Disarming, Milestone, Origin, Phase, pace,
     step::{Act, Scene},
 };
 use crate::{
@@ -18,7 +18,7 @@ pub const ASSUMED_BOOTED: &str = "The server is on and has had time to boot. Its
 enum Evidence {
     /// The image was booted, as far as this BMC can tell.
     Booted(&'static str),
-    /// Something else was booted, by the look of it.
+    /// A system has started, and the override looks unused: something else was booted, or the BMC is wrong.
     Contrary,
     /// This BMC will never say.
     Silence,
@@ -28,7 +28,6 @@ impl Scene<'_> {
     pub(super) fn start(&mut self) {
         self.record.media = None;
         self.record.anchor.milestone = Milestone::Written;
-        self.record.boots = self.record.boots.saturating_add(1);
         self.record.assumed_booted = false;
         self.record.disarming = None;
         // A restart that was asked for before this start has come with it; later it would tear the new system down.
@@ -38,50 +37,74 @@ impl Scene<'_> {
         self.wait("PoweringOn", "Waiting for the server to power on.", pace::POWER_LIMIT);
     }
 
+    /// From here on the server may run the ordered system, so it is only powered on or watched. Whatever its BMC shows or
+    /// does not show, its power is cut for a request of its owner alone.
     pub(super) fn provision(&mut self) {
         if !self.claim_holds() {
             return;
         }
-        if self.sight.fetched {
+        if self.has_fetched() {
             return self.booted("The system that was booted has fetched its configuration.");
         }
-        // Once it was started anew, it has not yet ignored that.
-        let ignored = self.record.fault.as_ref().is_some_and(|fault| {
-            fault.failure.kind == Kind::BootIgnored && self.record.started.is_none_or(|started| started <= fault.last)
-        });
-        if ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(|seen| self.evidence(seen)) {
+        let is_ignored = self.has_boot_fault();
+        if is_ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(|seen| self.evidence(seen)) {
             return self.booted(sign);
         }
-        if ignored && self.order_was_changed() {
-            return self
-                .prepare_again("The server had ignored the boot override, and the order was changed: trying that.");
+        if is_ignored && self.order_was_changed() {
+            return self.prepare_another_order();
         }
-        if self.held_back() {
+        let is_asked = is_ignored && self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
+        let is_off = self.glance().is_some_and(|seen| seen.power == PowerState::Off);
+        if !is_asked && !(is_ignored && is_off) && self.held_back() {
             return;
         }
         let Some(seen) = self.seen(Scope::Power) else {
             return self.look(Scope::Power, "LookingAtBoot", "Looking whether the server has booted the image.");
         };
-        if ignored {
-            return self.prepare_again("Preparing once more, after the server had ignored the boot override.");
+        if is_ignored && seen.power == PowerState::Off {
+            // It gets another start, and with it another chance.
+            self.drop_act_fault();
         }
         if !self.bring_on(seen, Scope::Power) {
             return;
         }
+        if is_asked {
+            return self.restart_ignored(seen);
+        }
         self.settle();
         match self.evidence(seen) {
             Some(Evidence::Booted(sign)) => self.booted(sign),
-            Some(Evidence::Contrary) => {
-                let message = "A system has started, but the boot override still looks unused.";
-                let until = pace::later(self.waiting_since("BootOverrideUnused"), pace::OVERRIDE_LAG);
-                self.await_boot("BootOverrideUnused", message, until);
-            }
             Some(Evidence::Silence) => self.assume_booted(),
+            Some(Evidence::Contrary) => {
+                let message = "An operating system has started, but the BMC still shows the boot override as unused.";
+                let until = pace::later(self.waiting_since("BootOverrideUnused"), pace::OVERRIDE_LAG);
+                self.await_boot("BootOverrideUnused", message, until, seen);
+            }
             None => {
                 let until = pace::later(self.boot_began(), pace::BOOT_LIMIT);
-                self.await_boot("Booting", "Waiting for the server to use the boot override.", until);
+                self.await_boot("Booting", "Waiting for the server to use the boot override.", until, seen);
             }
         }
+    }
+
+    /// Whether it was told that the server has not used the boot override.
+    fn has_boot_fault(&self) -> bool {
+        self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::BootIgnored)
+    }
+
+    /// The owner wants a server that has not used its boot override to be restarted: the override is still armed.
+    fn restart_ignored(&mut self, seen: &Seen) {
+        if self.permitted(Ask::Disrupt) {
+            self.drop_act_fault();
+            self.restart(seen);
+        }
+    }
+
+    /// Whether the system that was started for this deployment has fetched its configuration: whoever fetched it before the server
+    /// was given power was somebody else. Where it is forgotten when that was, any fetch counts.
+    fn has_fetched(&self) -> bool {
+        let Some(at) = self.sight.fetched else { return false };
+        self.is_rebuilt || self.record.started.is_none_or(|started| pace::later(at, pace::CLOCK_SKEW) >= started)
     }
 
     /// When the server was started, also if we were away meanwhile.
@@ -138,25 +161,20 @@ impl Scene<'_> {
             self.recovered();
         }
         self.record.anchor.milestone = Milestone::Provisioned;
-        self.record.boots = 0;
         self.advance(Phase::Provisioned, sign);
         self.provisioned();
     }
 
-    fn await_boot(&mut self, reason: &'static str, message: &str, until: Timestamp) {
-        if self.now() < until {
+    fn await_boot(&mut self, reason: &'static str, message: &str, until: Timestamp, seen: &Seen) {
+        if self.now() < until && !self.has_boot_fault() {
             self.wait_until(reason, message, until);
             return self.poll(Scope::Power, self.waiting_since(reason));
         }
-        if self.record.boots < pace::BOOT_TRIES || self.order_was_changed() {
-            return self.prepare_again("The server did not use the boot override; trying again from a cold start.");
+        if self.order_was_changed() {
+            return self.prepare_another_order();
         }
-        let message = format!(
-            "The server was started {} times to boot from the virtual CD and did not use the boot override. Check the BMC's firmware and the server's boot settings; it is tried again later.",
-            self.record.boots
-        );
         let at = self.now();
-        self.fail(Origin::Act, Failure::new(Kind::BootIgnored, message), at);
+        self.fail(Origin::Act, Failure::new(Kind::BootIgnored, not_booted(seen)), at);
         self.held_back();
     }
 
@@ -166,10 +184,11 @@ impl Scene<'_> {
         self.goal.order.as_ref().is_some_and(|order| Some(order.deployment.as_str()) != deployment)
     }
 
-    fn prepare_again(&mut self, message: &str) {
+    /// Another order is another deployment: its owner gave up the one that was not seen to boot.
+    fn prepare_another_order(&mut self) {
+        let message = "The server was not seen to boot the image, and the order was changed: preparing the new one.";
         self.record.anchor.milestone = Milestone::Armed;
         self.record.doing = None;
-        self.event(true, "BootIgnored", message);
         self.advance(Phase::Preparing, message);
         self.prepare();
     }
@@ -233,6 +252,29 @@ impl Scene<'_> {
         self.event(true, "BootOverrideKept", &message);
         self.record.note(self.now(), message);
     }
+}
+
+/// What is told of a server that was not seen to boot the image.
+fn not_booted(seen: &Seen) -> String {
+    let shown = match seen.progress {
+        BootProgress::OsStarted => {
+            "The BMC reports that an operating system runs, but still shows the boot override as unused".to_owned()
+        }
+        BootProgress::PostFinished => {
+            "The BMC reports that POST is over, but still shows the boot override as unused".to_owned()
+        }
+        BootProgress::InPost => format!("The server is still in POST {} minutes after power-on", minutes()),
+        BootProgress::NotStarted | BootProgress::Untold => {
+            format!("The BMC still shows the boot override as unused {} minutes after power-on", minutes())
+        }
+    };
+    format!(
+        "{shown}, so it is not known whether the server booted the image. Nothing is done to a server that may run it. Check its console. If it runs the image, clear the boot override in the BMC; if not, check its boot settings and annotate the host with beskar7.io/reboot to restart it, or remove the claim."
+    )
+}
+
+fn minutes() -> i64 {
+    pace::BOOT_LIMIT.as_mins()
 }
 
 fn boots_from_cd_for_ever(seen: &Seen) -> bool {

@@ -25,8 +25,6 @@ pub enum Cause {
     Deployment {
         /// Who ordered.
         consumer: Consumer,
-        /// How often the server was started for it and did not boot what it was told to.
-        failed_boots: u32,
     },
     /// The end of a claim.
     Release {
@@ -42,12 +40,7 @@ impl fmt::Display for Cause {
         match self {
             Self::PowerRequest { online } => write!(f, "spec.online is {online}"),
             Self::RestartRequest { id } => write!(f, "restart request \"{id}\" (beskar7.io/reboot)"),
-            Self::Deployment { consumer, failed_boots: 0 } => write!(f, "deployment for {consumer}"),
-            Self::Deployment { consumer, failed_boots } => write!(
-                f,
-                "deployment for {consumer}, once more after {failed_boots} {} from which the image was not booted",
-                if *failed_boots == 1 { "start" } else { "starts" }
-            ),
+            Self::Deployment { consumer } => write!(f, "deployment for {consumer}"),
             Self::Release { consumer: Some(consumer) } => write!(f, "release by {consumer}"),
             Self::Release { consumer: None } => f.write_str("release of the host"),
             Self::Deletion => f.write_str("deletion of the host"),
@@ -89,10 +82,7 @@ impl Scene<'_> {
     /// Why something is done now.
     pub(super) fn cause(&self, deed: Deed) -> Cause {
         let consumer = self.record.anchor.claim.as_ref().map(|claim| claim.consumer.clone());
-        let deployment = || {
-            let failed_boots = if self.record.phase == Phase::Preparing { self.record.boots } else { 0 };
-            Cause::Deployment { consumer: consumer.clone().unwrap_or_default(), failed_boots }
-        };
+        let deployment = || Cause::Deployment { consumer: consumer.clone().unwrap_or_default() };
         match (self.record.phase, deed) {
             (Phase::Deleting, _) => Cause::Deletion,
             (_, Deed::Restart) => Cause::RestartRequest { id: self.goal.reboot.clone().unwrap_or_default() },

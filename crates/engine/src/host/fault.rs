@@ -17,11 +17,8 @@ impl Scene<'_> {
         let next_try = match (class, failure.kind) {
             // An act that is refused where looks are not says nothing about the credentials.
             (Class::Auth, _) if origin == Origin::Look => self.hold(at),
-            // Counted by the boots: a look that fails in between must not make us start the server more often.
-            (_, Kind::BootIgnored) => {
-                let beyond = self.record.boots.saturating_sub(pace::BOOT_TRIES).saturating_add(1);
-                pace::later(at, pace::boot_back_off(beyond))
-            }
+            // Nothing is tried: it is looked at all the time, and told again.
+            (_, Kind::BootIgnored) => pace::later(at, pace::boot_reminder(count)),
             _ => pace::later(at, pace::back_off(class, count, self.sight.spread)),
         };
         if before.is_none() {

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use super::{
-    BmcSight, Deed, Fault, Origin, Phase, Road, pace,
+    BmcSight, Deed, Fault, Origin, Outcome, Phase, Road, pace,
     step::{Answers, Scene},
 };
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Class, Failure, Kind},
     server::{Media, PowerState, Scope, Seen},
 };
 
@@ -70,17 +70,10 @@ impl Scene<'_> {
         };
         let news = self.is_news(bmc);
         let outcome = bmc.act.as_ref().filter(|outcome| outcome.number == self.record.acted);
-        let refusal = outcome.and_then(|outcome| outcome.result.as_ref().err());
         let seen = bmc.seen.as_ref().map_err(Clone::clone).and_then(|seen| self.check_identity(seen).map(|()| seen));
         match seen {
-            Err(failure) if news => {
-                if let Some(refusal) = refusal {
-                    self.reopen_restart(refusal);
-                }
-                // Whether the act worked cannot be seen; what is seen next decides anew.
-                self.record.doing = None;
-                self.fail(Origin::Look, failure, bmc.at);
-            }
+            // What was done is not forgotten: the next good look tells what came of it.
+            Err(failure) if news && !self.may_be_catching_up(bmc) => self.fail(Origin::Look, failure, bmc.at),
             Err(_) => {}
             Ok(seen) => {
                 if seen.power != PowerState::Unknown {
@@ -97,12 +90,14 @@ impl Scene<'_> {
                 if self.media_have_come_to_rest(bmc, seen) {
                     self.record.media = None;
                 }
-                match (outcome, refusal) {
+                match outcome {
                     // The outcome is told again with every later sight, but it was an act's only once.
-                    (_, Some(refusal)) if self.record.doing.is_some() => self.act_failed(refusal, bmc.at),
+                    Some(Outcome { result: Err(failure), not_performed, .. }) if self.record.doing.is_some() => {
+                        self.act_failed(failure, *not_performed, bmc.at);
+                    }
+                    Some(_) => {}
                     // Nobody knows whether an act was performed that was decided before a crash: decide anew.
-                    (None, _) => self.record.doing = None,
-                    _ => {}
+                    None => self.record.doing = None,
                 }
             }
         }
@@ -141,41 +136,82 @@ impl Scene<'_> {
         true
     }
 
-    fn act_failed(&mut self, failure: &Failure, at: Timestamp) {
+    /// Whether a look failed only because the BMC is busy with what it was just told: an iDRAC cannot be read for some time after
+    /// media or power were changed.
+    fn may_be_catching_up(&self, bmc: &BmcSight) -> bool {
+        let Some(doing) = self.record.doing.as_ref().filter(|_| self.record.fault.is_none()) else { return false };
+        let is_passing = |failure: &Failure| matches!(failure.kind.class(), Class::Transient | Class::Throttled);
+        bmc.seen.as_ref().is_err_and(is_passing) && bmc.at < pace::later(doing.since, pace::READ_AGAIN)
+    }
+
+    fn act_failed(&mut self, failure: &Failure, not_performed: bool, at: Timestamp) {
         // Not every BMC or system can be asked to shut down. The power is cut when the time for it is up.
         if self.doing(Deed::ShutDown).is_some() && !failure.kind.is_about_reaching_the_bmc() {
             return;
         }
         // A BMC without virtual media or boot override has none to clean up. What is seen decides.
-        if self.doing(Deed::CleanUp).is_some() && failure.kind == Kind::Unsupported {
+        let nothing_is_left = self.glance().is_some_and(|seen| {
+            let mut drives = seen.media.iter().flatten();
+            seen.boot.is_none() && seen.media.is_some() && !drives.any(Media::is_occupied)
+        });
+        if self.doing(Deed::CleanUp).is_some() && (failure.kind == Kind::Unsupported || nothing_is_left) {
             return;
         }
         // What is seen decides about this one as well: it is tried again in another way, and the node is none the worse.
         if self.doing(Deed::DisarmBoot).is_some() {
             return;
         }
-        self.reopen_restart(failure);
+        if self.doing(Deed::Restart).is_some() && !self.reopen_restart(failure, not_performed) {
+            return;
+        }
         if was_refused(failure) {
             self.record.media = None;
         }
         self.fail(Origin::Act, failure.clone(), at);
     }
 
-    /// A restart that was refused did not happen, so the request is still open.
-    fn reopen_restart(&mut self, failure: &Failure) {
-        if was_refused(failure) && self.doing(Deed::Restart).is_some() {
+    /// Whether a restart request that failed is still open: the restart certainly did not happen, and was not refused too often.
+    /// Else it may have happened, and a second one would hurt.
+    fn reopen_restart(&mut self, failure: &Failure, not_performed: bool) -> bool {
+        let refusals = self.record.fault.as_ref().filter(|fault| fault.failure.kind == failure.kind);
+        let refusals = refusals.map_or(0, |fault| fault.count).saturating_add(1);
+        if not_performed && refusals < pace::RESTART_TRIES {
             self.record.rebooted = None;
+            return true;
         }
+        let (reason, message) = if not_performed {
+            let message = format!(
+                "The BMC refused to restart the server {refusals} times ({failure}). To have it tried again, annotate the host with beskar7.io/reboot and another text."
+            );
+            ("RestartRefused", message)
+        } else {
+            let message = format!(
+                "The BMC did not confirm the restart ({failure}). It may have happened, so it is not repeated. If the server did not restart, annotate the host with beskar7.io/reboot and another text."
+            );
+            ("RestartUnconfirmed", message)
+        };
+        self.event(true, reason, &message);
+        self.record.note(self.now(), message);
+        self.record.doing = None;
+        self.drop_act_fault();
+        false
     }
 
     /// Whether an act was decided and not yet looked at; if so, looks and waits as before.
     pub(super) fn awaits_sight(&mut self) -> bool {
-        if self.latest_sight().is_some() || self.record.doing.is_none() {
+        let Some(since) = self.record.doing.as_ref().map(|doing| doing.since) else { return false };
+        let is_seen = self.latest_sight().map(|bmc| !self.may_be_catching_up(bmc));
+        if is_seen == Some(true) {
             return false;
         }
         self.record.wait = self.wait_before.take();
         let tidying = matches!(self.record.phase, Phase::Preparing | Phase::Deprovisioning | Phase::Deleting);
-        self.look = Some(if tidying { Scope::Boot } else { Scope::Power });
+        let scope = if tidying { Scope::Boot } else { Scope::Power };
+        if is_seen.is_none() {
+            self.look = Some(scope);
+        } else {
+            self.poll(scope, since);
+        }
         true
     }
 

@@ -16,12 +16,19 @@ pub(super) const POWER_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 pub(super) const POWER_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 /// An operating system that was asked to shut down gets this long before the power is cut.
 pub(super) const SOFT_LIMIT: SignedDuration = SignedDuration::from_mins(2);
+/// The clocks of two replicas may differ by this much. No server fetches anything so soon after power-on.
+pub(super) const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(10);
+/// A BMC that cannot be read after an act has this long to come back before that is told: iDRACs are blind for some seconds, up to
+/// half a minute on old firmware.
+pub(super) const READ_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+/// How often a restart that the BMC refuses is tried for one request.
+pub(super) const RESTART_TRIES: u32 = 5;
 /// Media and boot override must be readable after this time. Some BMCs insert in the background.
-pub(super) const PREPARE_LIMIT: SignedDuration = SignedDuration::from_mins(2);
-/// An act with media of which nobody knows how it ended has ended after this time: the client gives up within two minutes,
-/// and what it began goes on in the background.
+pub(super) const PREPARE_LIMIT: SignedDuration = SignedDuration::from_mins(3);
+/// An act with media of which nobody knows how it ended has ended after this time: the client gives up within two and a half
+/// minutes, and what it began goes on in the background.
 pub(super) const MEDIA_LIMIT: SignedDuration = SignedDuration::from_mins(3);
-/// The server must have used the boot override after this time: big servers spend ten minutes in POST.
+/// A server that has not used the boot override after this time is told about: big servers spend ten minutes in POST.
 pub(super) const BOOT_LIMIT: SignedDuration = SignedDuration::from_mins(20);
 /// A server whose BMC tells nothing of the boot is taken to have booted this long after it was given power. Nearly all have
 /// left POST by then; those that need longer have BMCs that tell.
@@ -29,10 +36,8 @@ pub(super) const SETTLE: SignedDuration = SignedDuration::from_mins(5);
 /// How far a boot has come, as told in this time after power-on, may still be about the boot before: power is reported as
 /// late as that, too.
 pub(super) const PROGRESS_LAG: SignedDuration = SignedDuration::from_secs(30);
-/// An override that is still armed this long after the system started was ignored.
-pub(super) const OVERRIDE_LAG: SignedDuration = SignedDuration::from_mins(1);
-/// How often a server is started again because it ignored the override.
-pub(super) const BOOT_TRIES: u32 = 3;
+/// An override that is still shown as armed this long after the system started is told about: BMCs report it late.
+pub(super) const OVERRIDE_LAG: SignedDuration = SignedDuration::from_mins(5);
 /// How often we try to take back a boot override that its BMC keeps.
 pub(super) const DISARM_TRIES: u32 = 4;
 /// A wait for people or other programs is brought up again after this time.
@@ -82,8 +87,8 @@ pub(super) fn back_off(class: Class, count: u32, spread: u8) -> SignedDuration {
     doubling(first, most, count).saturating_mul(1000 + i32::from(spread) * 200 / 255) / 1000
 }
 
-/// How long to let a server be that ignored its boot override again and again.
-pub(super) fn boot_back_off(count: u32) -> SignedDuration {
+/// When to bring up again that a server was not seen to boot.
+pub(super) fn boot_reminder(count: u32) -> SignedDuration {
     doubling(SignedDuration::from_mins(10), HOLD_MOST, count)
 }
 

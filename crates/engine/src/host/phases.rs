@@ -141,6 +141,7 @@ impl Scene<'_> {
     pub(super) fn release(&mut self) {
         self.record.doing = None;
         self.drop_act_fault();
+        self.try_at_once();
         if self.record.anchor.milestone == Milestone::None {
             self.record.anchor.release();
             self.advance(Phase::Available, "Released before anything was done.");
@@ -179,6 +180,12 @@ impl Scene<'_> {
         let Some(seen) = self.seen(Scope::Boot) else {
             return self.look(Scope::Boot, "Preparing", "Looking at power, boot override and virtual media.");
         };
+        if let Some(refusal) = self.refusal(seen) {
+            let at = self.now();
+            self.fail(Origin::Act, refusal, at);
+            self.held_back();
+            return;
+        }
         let off = self.bring_off(seen, Manner::Hard, Scope::Boot);
         if !self.acts.is_empty() {
             self.record.anchor.milestone = Milestone::Armed;
@@ -218,12 +225,20 @@ impl Scene<'_> {
         }
     }
 
+    /// Why this server cannot carry out an order, as far as its first look tells: nothing is done to it then.
+    fn refusal(&self, seen: &Seen) -> Option<Failure> {
+        if seen.media.as_ref().is_some_and(Vec::is_empty) {
+            let message = "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), or use another host.";
+            return Some(Failure::new(Kind::NoVirtualMedia, message));
+        }
+        None
+    }
+
     /// Makes an order the one that we carry out. A corrected order is tried at once.
     fn accept(&mut self, order: &Order) {
         if self.record.anchor.deployment.as_deref() != Some(&order.deployment) {
             self.record.anchor.deployment = Some(order.deployment.clone());
             self.record.doing = None;
-            self.record.boots = 0;
             self.drop_act_fault();
         }
     }
@@ -281,7 +296,6 @@ impl Scene<'_> {
         self.record.anchor.powered_on = false;
         self.outdate_power_request(Since::Release);
         self.skip_restart();
-        self.record.boots = 0;
         self.record.assumed_booted = false;
         self.record.disarming = None;
         self.advance(Phase::Available, "Switched off and cleaned up; the host can be claimed.");
@@ -299,7 +313,7 @@ impl Scene<'_> {
             return false;
         }
         let occupied = seen.media.iter().flatten().any(Media::is_occupied);
-        // Where the override is not shown, it is cleared once and believed.
+        // Where no override is shown, it is cleared once, and whatever comes of that, it is believed.
         let armed = seen.boot.as_ref().map_or(self.doing(Deed::CleanUp).is_none(), |boot| !boot.is_clear());
         if !media || (!occupied && !armed) {
             self.record.media = None;
@@ -408,6 +422,11 @@ impl Scene<'_> {
     fn begin_farewell(&mut self) {
         self.record.since = self.now();
         self.drop_act_fault();
+        self.try_at_once();
+    }
+
+    /// Somebody wants the server to be let go of: the BMC is asked now, however long ago it failed.
+    fn try_at_once(&mut self) {
         let now = self.now();
         if let Some(fault) = &mut self.record.fault
             && fault.failure.kind.class() != Class::Auth
@@ -433,10 +452,7 @@ fn awaits_release(claim: &Claim, author: Author) -> String {
 }
 
 fn shows_image(seen: &Seen, url: &str) -> bool {
-    seen.media
-        .iter()
-        .flatten()
-        .any(|media| media.inserted && media.image.as_deref().is_none_or(|image| image.is_empty() || image == url))
+    seen.media.iter().flatten().any(|media| media.inserted && media.may_hold(url))
 }
 
 fn boots_from_cd(seen: &Seen) -> bool {

@@ -210,7 +210,7 @@ impl Scene<'_> {
 
     /// Carries out a restart request, once: the request is stored as done together with the act. Answers whether there
     /// is nothing to do for it.
-    fn restart(&mut self, seen: &Seen) -> bool {
+    pub(super) fn restart(&mut self, seen: &Seen) -> bool {
         match seen.power {
             PowerState::On | PowerState::Paused => {
                 if !self.permitted(Ask::Disrupt) {

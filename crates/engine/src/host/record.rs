@@ -32,9 +32,6 @@ pub struct Record {
     /// The last act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<Doing>,
-    /// How often the server was started for the present deployment.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub boots: u32,
     /// When we last gave it power, unless we have cut it since. Its BMC may report it off for a while after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
@@ -90,7 +87,6 @@ impl Record {
             inspected: false,
             acted: 0,
             doing: None,
-            boots: 0,
             power: PowerState::Unknown,
             wait: None,
             fault: None,
@@ -328,11 +324,6 @@ pub struct Moment {
     pub phase: Phase,
     /// What.
     pub message: String,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]
-fn is_zero(value: &u32) -> bool {
-    *value == 0
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]

@@ -17,8 +17,8 @@ pub struct Sight {
     pub bmc: Option<BmcSight>,
     /// Where the recorded consumer is. Only looked up when a step inquires.
     pub consumer: Whereabouts,
-    /// Whether the system of the current deployment has fetched its configuration.
-    pub fetched: bool,
+    /// When the configuration of the current deployment was fetched for the first time.
+    pub fetched: Option<Timestamp>,
     /// Where the one is whose claim the object bears. Only looked up when a step inquires.
     pub claimer: Whereabouts,
     /// Another host object that names the same server and was there first.
@@ -53,6 +53,9 @@ pub struct Outcome {
     pub number: u64,
     /// Whether the BMC took it.
     pub result: Result<(), Failure>,
+    /// Whether an act that failed was certainly not carried out. An answer that did not come, or that blames a part behind the
+    /// BMC, says nothing about that.
+    pub not_performed: bool,
 }
 
 /// Whose whereabouts a step needs to know.

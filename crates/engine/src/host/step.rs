@@ -155,6 +155,8 @@ pub(super) struct Scene<'a> {
     /// The fault that the object itself caused, as of the last step: it is found anew or it is gone.
     pub(super) object_fault_before: Option<Fault>,
     pub(super) wait_before: Option<Wait>,
+    /// Whether the record was lost, and is rebuilt from the anchor in this step.
+    pub(super) is_rebuilt: bool,
     pub(super) answers: Answers,
     pub(super) acts: Vec<Act>,
     cause: Option<Cause>,
@@ -224,6 +226,7 @@ impl<'a> Scene<'a> {
             unreadable,
             object_fault_before,
             wait_before,
+            is_rebuilt: lost,
             answers: Answers::Registered,
             acts: Vec::new(),
             cause: None,
@@ -279,6 +282,10 @@ impl<'a> Scene<'a> {
             self.record.anchor.seq = self.anchor_before.seq.saturating_add(1);
         }
         self.tell_outdated_request();
+        // A look that is never answered is taken again: the one who took it may be gone.
+        if self.look.is_some() && self.again.is_none() {
+            self.again = Some(pace::later(self.now(), pace::LOOK_LIMIT));
+        }
         // What has happened on the way to here must be stored, or it would happen again.
         let undecided = self.undecided && self.events.is_empty() && self.record.anchor == self.anchor_before;
         Step {
@@ -549,7 +556,6 @@ fn adopted_anchor(goal: &Goal) -> Option<Anchor> {
 fn catch_up(mut record: Record, anchor: Anchor) -> Record {
     let same = anchor.claim == record.anchor.claim && anchor.deployment == record.anchor.deployment;
     if !same {
-        record.boots = 0;
         record.fault.take_if(|fault| fault.origin == Origin::Act);
     }
     // A deployment that had begun to boot may run by now: whether it is started again is decided anew.

@@ -52,6 +52,7 @@ pub(crate) fn patch_system(
             state.trouble(asked.now, &asked.facts(), |e| matches!(e, Effect::IgnoresBootOverride).then_some(()));
         if ignored.is_none() {
             state.servers[system].boot = set;
+            state.servers[system].used_override = None;
         }
     }
     let spot = if to_settings { Spot::Settings(system) } else { Spot::System(system) };

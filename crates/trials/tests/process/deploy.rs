@@ -128,37 +128,48 @@ async fn tasks_that_the_bmc_forgets_are_judged_by_what_became_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_leaves_the_override_unused_is_started_three_times_and_then_told_about() {
+async fn a_server_that_leaves_the_override_unused_is_told_about_and_not_cut() {
     let (world, bmc) = world_with(running_bmc()).await;
     let ignores = bmc.faults().add(Effect::KeepsOneTimeBoot.always());
     world.patch_spec(HOST, claim("me", ISO)).await;
     let host = world.wait_for_fault(HOST, "BootIgnored").await;
     assert_eq!(state_of(&host), "Provisioning");
-    assert!(sentence(&host, "HostProvisioned").contains("was started 3 times"), "{host:?}");
-    assert_eq!(bmc.first().boots, 3);
-    assert_eq!(resets(&bmc), ["ForceOff", "On", "ForceOff", "On", "ForceOff", "On"], "each time from cold");
+    assert!(sentence(&host, "HostProvisioned").contains("shows the boot override as unused"), "{host:?}");
+    assert_eq!((bmc.first().boots, resets(&bmc)), (1, vec!["ForceOff".to_owned(), "On".to_owned()]));
 
-    // The next try by itself comes after ten minutes; a changed order is tried at once.
+    // A changed order is tried at once.
     bmc.faults().remove(ignores);
     world.patch_spec(HOST, json!({ "bootIsoSource": "http://images.test/other.iso" })).await;
     let host = world.wait_for_state(HOST, "Provisioned").await;
     assert_eq!(fault_of(&host), None);
     assert_eq!(runs(&bmc), Some(BootSource::Cd("http://images.test/other.iso".into())));
-    assert_eq!(bmc.first().boots, 4);
+    assert_eq!(bmc.first().boots, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ignored_the_override_is_tried_again_later_by_itself() {
-    let world = World::in_process().await;
-    let bmc = running_bmc();
-    world.register(&bmc, json!({})).await;
-    world.wait_for_state(HOST, "Available").await;
-    bmc.faults().add(Effect::KeepsOneTimeBoot.always().times(3));
+async fn a_server_that_left_the_override_unused_is_restarted_when_its_owner_asks() {
+    let (world, bmc) = world_with(running_bmc()).await;
+    bmc.faults().add(Effect::KeepsOneTimeBoot.always().times(1));
     world.patch_spec(HOST, claim("me", ISO)).await;
     world.wait_for_fault(HOST, "BootIgnored").await;
+    world.annotate(HOST, "beskar7.io/reboot", Some("now")).await;
     let host = world.wait_for_state(HOST, "Provisioned").await;
-    assert_eq!((fault_of(&host), bmc.first().boots), (None, 4));
+    assert_eq!((fault_of(&host), bmc.first().boots), (None, 2));
     assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_server_is_never_cut_because_its_bmc_goes_on_showing_the_override() {
+    let (world, bmc) = world_with(running_bmc()).await;
+    let shows = bmc.faults().add(Effect::ShowsUsedOverride.always());
+    world.patch_spec(HOST, claim("me", ISO)).await;
+    let host = world.wait_for_fault(HOST, "BootIgnored").await;
+    assert_eq!(state_of(&host), "Provisioning");
+    assert_eq!((runs(&bmc), bmc.first().boots), (Some(BootSource::Cd(ISO.into())), 1));
+    assert_eq!(resets(&bmc), ["ForceOff", "On"]);
+    bmc.faults().remove(shows);
+    let host = world.wait_for_state(HOST, "Provisioned").await;
+    assert_eq!((fault_of(&host), bmc.first().boots, resets(&bmc).len()), (None, 1, 2));
 }
 
 #[tokio::test(start_paused = true)]

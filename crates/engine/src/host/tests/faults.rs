@@ -189,13 +189,44 @@ fn one_failure_after_another_is_told_each_time() {
 }
 
 #[test]
-fn a_failed_look_after_an_act_decides_anew() {
+fn a_failed_look_after_an_act_does_not_forget_what_was_done() {
     let mut world = World::with(ordered("a", IMAGE));
     world.run_until(60, |world| world.acts().contains(&"SetBoot"));
     world.sight.as_mut().unwrap().seen = Err(crate::failure::Failure::new(Kind::Busy, "busy"));
     world.run(300);
     assert_eq!(world.phase(), Phase::Provisioned);
-    assert_eq!(world.acts(), ["InsertMedia", "SetBoot", "EjectMedia", "InsertMedia", "SetBoot", "PowerOn"]);
+    assert_eq!(world.acts(), ["InsertMedia", "SetBoot", "PowerOn"]);
+}
+
+#[test]
+fn a_bmc_that_cannot_be_read_after_every_change_is_waited_for() {
+    for blind in [6, 30, 50, 90, 400] {
+        let mut world = World::available();
+        world.server.media = Some("https://images.example/left-over.iso".into());
+        world.server.on = true;
+        world.server.temper.blind_after_act = blind;
+        world.goal = ordered("a", IMAGE);
+        world.run_to(Phase::Provisioned);
+        let once = ["PowerOff", "EjectMedia", "InsertMedia", "SetBoot", "PowerOn"];
+        assert_eq!(world.acts(), once, "blind for {blind} s");
+        // What passes within a minute is nobody's business.
+        assert_eq!(world.events.contains(&"Busy"), blind > 60, "blind for {blind} s");
+        world.goal = Goal::default();
+        world.run_to(Phase::Available);
+        assert_eq!(world.acts()[5..], ["PowerOff", "EjectMedia"], "blind for {blind} s");
+        assert!(world.server.is_tidy());
+    }
+}
+
+#[test]
+fn back_off_grows_while_a_bmc_stays_unreadable_after_an_act() {
+    let mut world = World::available();
+    world.goal.online = Some(true);
+    world.run_until(60, |world| !world.log.is_empty());
+    world.server.temper.blind = Some(Kind::Unreachable);
+    world.run(24 * 3600);
+    assert_eq!(pause(&world.record()), SignedDuration::from_mins(10));
+    assert_eq!(world.acts(), ["PowerOn"]);
 }
 
 #[test]
@@ -205,7 +236,7 @@ fn hosts_are_spread_in_time() {
     assert_eq!(pace::rest(255), secs(108));
     assert_eq!(pace::back_off(Class::Transient, 1, 255), secs(12));
     assert_eq!(pace::back_off(Class::Transient, u32::MAX, 0), secs(600));
-    assert_eq!(pace::boot_back_off(u32::MAX), secs(6 * 3600));
+    assert_eq!(pace::boot_reminder(u32::MAX), secs(6 * 3600));
 }
 
 #[test]

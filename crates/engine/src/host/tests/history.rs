@@ -52,6 +52,10 @@ enum Op {
     Continuous(bool),
     SilentBoot(bool),
     SilentProgress(bool),
+    ShowsUsedOverride(bool),
+    OddNames(bool),
+    Mute(Option<Kind>),
+    BlindAfterAct(i64),
     Press(bool),
     Brake(bool),
     Rival(bool),
@@ -129,6 +133,11 @@ fn trouble() -> impl Strategy<Value = Op> {
         1 => proptest::bool::ANY.prop_map(Op::Continuous),
         1 => proptest::bool::ANY.prop_map(Op::SilentBoot),
         1 => proptest::bool::ANY.prop_map(Op::SilentProgress),
+        1 => proptest::bool::ANY.prop_map(Op::ShowsUsedOverride),
+        1 => proptest::bool::ANY.prop_map(Op::OddNames),
+        1 => prop_oneof![Just(None), Just(Some(Kind::Busy)), Just(Some(Kind::TaskFailed)), Just(Some(Kind::Unreachable))]
+            .prop_map(Op::Mute),
+        1 => (0..120_i64).prop_map(Op::BlindAfterAct),
         2 => proptest::bool::ANY.prop_map(Op::Press),
         1 => proptest::bool::ANY.prop_map(Op::Brake),
         1 => Just(Op::NewInputs),
@@ -284,6 +293,10 @@ impl World {
             Op::Continuous(yes) => temper.continuous = *yes,
             Op::SilentBoot(yes) => temper.silent_boot = *yes,
             Op::SilentProgress(yes) => temper.silent_progress = *yes,
+            Op::ShowsUsedOverride(yes) => temper.shows_used_override = *yes,
+            Op::OddNames(yes) => temper.odd_names = *yes,
+            Op::Mute(kind) => temper.mute = *kind,
+            Op::BlindAfterAct(seconds) => temper.blind_after_act = *seconds,
             Op::Press(on) => self.press(*on),
             Op::Brake(yes) => self.braked = *yes,
             Op::Rival(yes) => self.rival = yes.then(|| "default/first".into()),
@@ -346,6 +359,13 @@ impl World {
                 self.goal.provision = None;
                 let id = self.goal.claim.as_ref().unwrap().id.clone();
                 self.goal.order = Some(order(&id, IMAGE));
+                let is_ignored = |world: &Self| world.fault() == Some(Kind::BootIgnored);
+                let is_done = |world: &Self| world.status.is_some() && world.phase() == Phase::Provisioned;
+                self.run_until(24 * 3600, |world| is_done(world) || is_ignored(world));
+                if is_ignored(self) {
+                    // Nobody but its owner may restart a server that was started.
+                    self.goal.reboot = Some("by its owner".into());
+                }
                 self.run_to(Phase::Provisioned);
             }
             End::Torn => {

@@ -237,3 +237,30 @@ fn a_host_that_was_claimed_before_anybody_looked_at_it_is_met_first() {
     world.run_to(Phase::Provisioned);
     assert!(world.record().inspected);
 }
+
+#[test]
+fn a_server_without_a_virtual_cd_drive_is_refused_before_anything_is_done_to_it() {
+    let mut world = World::new(Goal::default(), Server::running());
+    world.server.temper.no_drive = true;
+    world.run_to(Phase::Available);
+    world.goal = ordered("a", IMAGE);
+    world.run(6 * 3600);
+    assert_eq!((world.phase(), world.fault()), (Phase::Preparing, Some(Kind::NoVirtualMedia)));
+    assert!(Kind::NoVirtualMedia.refuses_claim());
+    assert_eq!((world.acts().len(), world.record().anchor.milestone), (0, Milestone::None));
+    assert!(world.server.on);
+    // A BMC that had just started shows its drives later.
+    world.server.temper.no_drive = false;
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.fault(), None);
+}
+
+#[test]
+fn an_image_is_recognised_by_the_end_of_its_path() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.server.temper.odd_names = true;
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.acts(), ["InsertMedia", "SetBoot", "PowerOn"]);
+    world.run(60);
+    assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
+}

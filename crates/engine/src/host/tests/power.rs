@@ -124,7 +124,7 @@ fn a_restart_that_was_refused_is_tried_again() {
             world.press(on);
             world.run(120);
             let starts = world.server.starts;
-            world.server.temper.refuses = Some(Kind::Busy);
+            world.server.temper.refuses = Some(Kind::Refused);
             world.goal.reboot = Some("now".into());
             world.run_until(60, |world| !world.log.is_empty());
             // The look after the act may fail as well.
@@ -132,7 +132,7 @@ fn a_restart_that_was_refused_is_tried_again() {
                 sight.seen = Err(Failure::new(kind, "busy"));
             }
             world.run(5);
-            assert_eq!(world.fault(), Some(Kind::Busy));
+            assert_eq!(world.fault(), Some(Kind::Refused));
             world.server.temper.refuses = None;
             world.run(600);
             assert_eq!((world.server.starts, world.fault()), (starts + 1, None), "on {on}, blind {blind:?}");
@@ -141,14 +141,36 @@ fn a_restart_that_was_refused_is_tried_again() {
 }
 
 #[test]
-fn a_restart_whose_fate_is_unknown_is_not_tried_again() {
+fn a_restart_that_is_refused_again_and_again_is_given_up() {
     let mut world = World::provisioned();
-    world.server.temper.refuses = Some(Kind::Unreachable);
+    world.server.temper.refuses = Some(Kind::Refused);
     world.goal.reboot = Some("now".into());
-    world.run(10);
+    world.run(24 * 3600);
+    assert_eq!((world.acts().len(), world.fault()), (5, None));
+    assert!(world.events.contains(&"RestartRefused"));
     world.server.temper.refuses = None;
-    world.run(3600);
-    assert_eq!((world.acts(), world.fault()), (vec!["Restart"], None));
+    world.run(24 * 3600);
+    assert_eq!(world.acts().len(), 5);
+    world.goal.reboot = Some("once more".into());
+    world.run(600);
+    assert_eq!((world.acts().len(), world.fault()), (6, None));
+}
+
+#[test]
+fn a_restart_whose_fate_is_unknown_is_told_about_and_not_repeated() {
+    for kind in [Kind::Unreachable, Kind::Busy, Kind::TaskFailed, Kind::BadAnswer] {
+        for blind in [0, 20, 200] {
+            let mut world = World::provisioned();
+            let starts = world.server.starts;
+            world.server.temper.mute = Some(kind);
+            world.server.temper.blind_after_act = blind;
+            world.goal.reboot = Some("now".into());
+            world.run(24 * 3600);
+            assert_eq!((world.acts(), world.fault()), (vec!["Restart"], None), "{kind:?} {blind}");
+            assert_eq!(world.server.starts, starts + 1);
+            assert!(world.events.contains(&"RestartUnconfirmed"), "{:?}", world.events);
+        }
+    }
 }
 
 #[test]

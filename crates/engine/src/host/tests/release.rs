@@ -381,3 +381,33 @@ fn a_word_that_ends_no_claim_of_this_host_is_told_to_count_for_nothing() {
     assert!(told.contains("beskar7.io/release=a, which is the id of the claim"), "{told}");
     assert!(told.contains("value \"true\" counts for nothing"), "{told}");
 }
+
+#[test]
+fn a_release_asks_a_bmc_at_once_that_had_failed_before() {
+    for kind in [Kind::Unsupported, Kind::Unreachable, Kind::SystemNotFound] {
+        let mut world = World::provisioned();
+        world.server.temper.blind = Some(kind);
+        world.run(4 * 3600);
+        world.server.temper.blind = None;
+        world.goal = Goal::default();
+        world.consumer = Whereabouts::Gone;
+        world.run(120);
+        assert_eq!((world.phase(), world.fault()), (Phase::Available, None), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_release_ends_where_no_boot_override_is_shown() {
+    let kinds = [Kind::Refused, Kind::BadAnswer, Kind::Unsupported];
+    for refuses in [None].into_iter().chain(kinds.map(|kind| Some(("ClearBoot", kind)))) {
+        let mut world = World::with(ordered("a", IMAGE));
+        world.server.temper.silent_boot = true;
+        world.run_to(Phase::Provisioned);
+        world.log.clear();
+        world.server.temper.fails = refuses;
+        world.goal = Goal::default();
+        world.run(600);
+        assert_eq!(world.acts(), ["PowerOff", "EjectMedia", "ClearBoot"]);
+        assert_eq!((world.phase(), world.fault()), (Phase::Available, None));
+    }
+}

@@ -27,6 +27,10 @@ pub(super) struct Temper {
     pub(super) refuses: Option<Kind>,
     /// Acts of this name fail with `Unsupported`.
     pub(super) lacks: Option<&'static str>,
+    /// Acts of this name fail like this.
+    pub(super) fails: Option<(&'static str, Kind)>,
+    /// Has no virtual CD drive.
+    pub(super) no_drive: bool,
     /// Reports the former power state for this long.
     pub(super) lies: i64,
     /// A power change takes this long.
@@ -51,6 +55,14 @@ pub(super) struct Temper {
     pub(super) slow_media: i64,
     /// Shows that there is an image, and not which.
     pub(super) nameless_media: bool,
+    /// Shows images with a port and without their scheme.
+    pub(super) odd_names: bool,
+    /// Goes on showing a one-time override that was used.
+    pub(super) shows_used_override: bool,
+    /// Carries out every act and answers with this failure.
+    pub(super) mute: Option<Kind>,
+    /// Cannot be read for this long after every act.
+    pub(super) blind_after_act: i64,
 }
 
 impl Temper {
@@ -59,6 +71,8 @@ impl Temper {
             blind: None,
             refuses: None,
             lacks: None,
+            fails: None,
+            no_drive: false,
             lies: 0,
             slow: 2,
             post: 30,
@@ -71,7 +85,16 @@ impl Temper {
             hides_media: false,
             slow_media: 0,
             nameless_media: false,
+            odd_names: false,
+            shows_used_override: false,
+            mute: None,
+            blind_after_act: 0,
         }
+    }
+
+    /// Whether an act is carried out, whatever is answered.
+    pub(super) fn obeys(&self, act: &Act) -> bool {
+        self.refuses.or(self.blind).is_none() && self.lacks != Some(act.name())
     }
 }
 
@@ -94,10 +117,19 @@ pub(super) struct Server {
     lie: Option<(Timestamp, PowerState)>,
     /// What will be in the drive, and from when on.
     moving: Vec<(Timestamp, Option<String>)>,
+    /// The one-time override that was used last.
+    used: Option<BootOverride>,
+    readable_from: Option<Timestamp>,
 }
 
 pub(super) fn no_override() -> BootOverride {
     BootOverride { target: BootTarget::None, persistence: Persistence::Disabled, mode: None, http_uri: None }
+}
+
+/// `https://host/path` as some BMCs show it.
+fn odd_name(image: &str) -> String {
+    let rest = image.strip_prefix("https://").unwrap();
+    rest.replacen('/', ":443/", 1)
 }
 
 fn after(at: Timestamp, secs: i64) -> Timestamp {
@@ -121,6 +153,8 @@ impl Server {
             posting: None,
             lie: None,
             moving: Vec::new(),
+            used: None,
+            readable_from: None,
         }
     }
 
@@ -169,7 +203,7 @@ impl Server {
             _ => Runs::Disk,
         };
         if self.boot.persistence == Persistence::Once {
-            self.boot = no_override();
+            self.used = Some(std::mem::replace(&mut self.boot, no_override()));
         }
     }
 
@@ -190,6 +224,9 @@ impl Server {
         if self.temper.lacks == Some(act.name()) {
             return Err(Failure::new(Kind::Unsupported, "no such function"));
         }
+        if let Some((_, kind)) = self.temper.fails.filter(|(name, _)| *name == act.name()) {
+            return Err(Failure::new(kind, "the act failed"));
+        }
         match act {
             Act::PowerOn if !self.on => self.change(true, now, self.temper.slow),
             Act::PowerOff if self.on || self.changing.is_some() => self.change(false, now, self.temper.slow),
@@ -202,14 +239,19 @@ impl Server {
             Act::InsertMedia { url } => self.load((!self.temper.hides_media).then(|| url.clone()), now),
             Act::EjectMedia => self.load(None, now),
             Act::SetBoot(wish) => {
+                self.used = None;
                 self.boot = wish.clone();
                 if self.temper.continuous {
                     self.boot.persistence = Persistence::Continuous;
                 }
             }
-            Act::ClearBoot => self.boot = no_override(),
+            Act::ClearBoot => {
+                self.used = None;
+                self.boot = no_override();
+            }
         }
-        Ok(())
+        self.readable_from = Some(after(now, self.temper.blind_after_act));
+        self.temper.mute.map_or(Ok(()), |kind| Err(Failure::new(kind, "the act failed, or so it says")))
     }
 
     fn load(&mut self, media: Option<String>, now: Timestamp) {
@@ -230,7 +272,8 @@ impl Server {
 
     pub(super) fn look(&mut self, scope: Scope, now: Timestamp) -> Result<Seen, Failure> {
         self.tick(now);
-        if let Some(kind) = self.temper.blind {
+        let blinded = self.readable_from.filter(|from| now < *from).map(|_| Kind::Busy);
+        if let Some(kind) = self.temper.blind.or(blinded) {
             return Err(Failure::new(kind, "the look failed"));
         }
         let truth = match (self.on, self.changing) {
@@ -253,12 +296,14 @@ impl Server {
             (Runs::Nothing, None) => BootProgress::NotStarted,
         };
         let image = self.media.clone().filter(|_| !self.temper.nameless_media);
+        let image = image.map(|image| if self.temper.odd_names { odd_name(&image) } else { image });
+        let used = self.used.clone().filter(|_| self.temper.shows_used_override);
         let drive = Media { slot: "Cd".into(), image, inserted: self.media.is_some() };
         Ok(Seen {
             power,
-            boot: (!self.temper.silent_boot).then(|| self.boot.clone()),
+            boot: (!self.temper.silent_boot).then(|| used.unwrap_or_else(|| self.boot.clone())),
             progress,
-            media: (scope >= Scope::Boot).then(|| vec![drive]),
+            media: (scope >= Scope::Boot).then(|| if self.temper.no_drive { Vec::new() } else { vec![drive] }),
             hardware: (scope >= Scope::Inventory).then(|| Box::new(Hardware::default())),
             uuid: self.uuid.clone(),
             certificate: self.certificate.clone(),

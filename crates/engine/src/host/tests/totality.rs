@@ -146,14 +146,14 @@ fn power() -> impl Strategy<Value = PowerState> {
 }
 
 fn record() -> impl Strategy<Value = Record> {
-    let first = (phase(), time(), of(phase()), anchor(), any::<bool>(), number(), of(doing()), count());
+    let first = (phase(), time(), of(phase()), anchor(), any::<bool>(), number(), of(doing()));
     let disarming = (count(), time(), any::<bool>()).prop_map(|(tries, last, over)| Disarming { tries, last, over });
     let moving = (time(), of(number()), any::<bool>()).prop_map(|(since, act, inserts)| Moving { since, act, inserts });
     let second =
         ((of(time()), of(moving), of(disarming)), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
     (first, second).prop_map(
         |(
-            (phase, since, left, anchor, inspected, acted, doing, boots),
+            (phase, since, left, anchor, inspected, acted, doing),
             ((started, media, disarming), power, wait, fault, beneath, id, moments),
         )| {
             let moment = Moment { at: since, phase, message: String::new() };
@@ -166,7 +166,6 @@ fn record() -> impl Strategy<Value = Record> {
                 inspected,
                 acted,
                 doing,
-                boots,
                 started,
                 assumed_booted: inspected,
                 disarming,
@@ -210,8 +209,8 @@ fn seen() -> impl Strategy<Value = Seen> {
 }
 
 fn sight() -> impl Strategy<Value = Sight> {
-    let outcome = (number(), prop_oneof![Just(Ok(())), failure().prop_map(Err)])
-        .prop_map(|(number, result)| Outcome { number, result });
+    let outcome = (number(), prop_oneof![Just(Ok(())), failure().prop_map(Err)], any::<bool>())
+        .prop_map(|(number, result, not_performed)| Outcome { number, result, not_performed });
     let seen = prop_oneof![3 => seen().prop_map(Ok), 1 => failure().prop_map(Err)];
     let bmc = (time(), number(), inputs(), of(outcome), seen).prop_map(|(at, after, inputs, act, seen)| BmcSight {
         at,
@@ -237,7 +236,7 @@ fn sight() -> impl Strategy<Value = Sight> {
             claimer,
             rival: None,
             granted: if granted { vec![Ask::Deploy, Ask::Disrupt] } else { Vec::new() },
-            fetched,
+            fetched: fetched.then(start_of_time),
             held: None,
             spread,
         },

@@ -16,7 +16,7 @@ use crate::{
         Act, Anchor, Author, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase,
         PowerRequest, Record, Remembered, Request, Road, Sight, Step, Whereabouts, step,
     },
-    server::{BootTarget, PowerState, Scope},
+    server::{BootTarget, Scope},
 };
 
 /// What befalls one reconcile.
@@ -51,7 +51,7 @@ pub(super) struct World {
     pub(super) consumer: Whereabouts,
     pub(super) claimer: Whereabouts,
     pub(super) rival: Option<String>,
-    pub(super) fetched: bool,
+    pub(super) fetched: Option<Timestamp>,
     pub(super) braked: bool,
     pub(super) finished: bool,
     pub(super) sight: Option<BmcSight>,
@@ -78,6 +78,8 @@ pub(super) struct World {
     stale: Option<PowerRequest>,
     /// The same from before the present claim.
     stale_before: Option<PowerRequest>,
+    /// The deployment that the server was last started for.
+    pub(super) started: Option<String>,
 }
 
 impl World {
@@ -93,7 +95,7 @@ impl World {
             consumer: Whereabouts::Gone,
             claimer: Whereabouts::Alive,
             rival: None,
-            fetched: false,
+            fetched: None,
             braked: false,
             finished: false,
             sight: None,
@@ -112,6 +114,7 @@ impl World {
             restarted: BTreeSet::new(),
             stale: None,
             stale_before: None,
+            started: None,
         }
     }
 
@@ -327,7 +330,7 @@ impl World {
         if shown.is_none() || record.anchor.uuid.is_none() || shown == record.anchor.uuid {
             assert_eq!(&once_more.record, record, "the same step twice changes the record");
         }
-        check_retry(remembered, sight, next);
+        check_retry(remembered, next);
     }
 
     /// One turn of the loop, and of the hands if they are needed. Answers when to come back.
@@ -402,7 +405,10 @@ impl World {
         let before =
             self.remembered().record.filter(releasing).filter(|before| before.target.as_ref() == Some(&self.target));
         let unseen = self.pressed.is_some_and(|at| self.now.duration_since(at) < secs(60));
-        if before.is_some() && !releasing(&next.record) && !unseen {
+        // What is not shown cannot be told from what is not there.
+        let seen = self.sight.as_ref().and_then(|bmc| bmc.seen.as_ref().ok());
+        let hidden = seen.is_some_and(|seen| seen.boot.is_none() || seen.media.as_ref().is_some_and(Vec::is_empty));
+        if before.is_some() && !releasing(&next.record) && !unseen && !hidden {
             assert!(self.server.is_tidy(), "released untidily: {:#?} {:#?}", next.record, self.server);
         }
     }
@@ -410,6 +416,9 @@ impl World {
     fn note_milestone(&mut self, next: &Step) {
         let anchor = &next.record.anchor;
         let id = anchor.claim.as_ref().map(|claim| claim.id.clone());
+        if matches!(anchor.milestone, Milestone::None | Milestone::Releasing) {
+            self.started = None;
+        }
         match anchor.milestone {
             Milestone::Provisioned if self.runs_for != id => {
                 self.runs_for = id;
@@ -436,15 +445,21 @@ impl World {
             self.log.push(act.clone());
             self.pass(1);
             result = self.server.perform(act, self.now);
-            if let (Ok(()), Some(id), true) = (&result, &self.goal.reboot, next.record.doing_is(Deed::Restart)) {
+            let is_done = result.is_ok() || self.server.temper.mute.is_some_and(|_| self.server.temper.obeys(act));
+            if let (true, Some(id), true) = (is_done, &self.goal.reboot, next.record.doing_is(Deed::Restart)) {
                 assert!(self.restarted.insert(id.clone()), "restarted twice for one request");
+            }
+            if *act == Act::PowerOn && next.record.anchor.milestone == Milestone::Written {
+                self.started.clone_from(&next.record.anchor.deployment);
             }
             if result.is_err() {
                 break;
             }
         }
         if !next.acts.is_empty() {
-            self.outcome = Some(Outcome { number: next.record.acted, result });
+            let not_performed =
+                result.as_ref().is_err_and(|failure| matches!(failure.kind, Kind::Refused | Kind::Unsupported));
+            self.outcome = Some(Outcome { number: next.record.acted, result, not_performed });
         }
         if mishap == Mishap::CrashBeforeLook {
             self.crash();
@@ -491,6 +506,10 @@ impl World {
             Act::ClearBoot => (deed == Deed::CleanUp && releasing) || disarming,
         };
         assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");
+        if armed && matches!(act, Act::PowerOff | Act::EjectMedia) {
+            let runs_it = matches!(self.server.runs, Runs::Image(_)) && self.started == anchor.deployment;
+            assert!(!runs_it, "{act:?} although the server runs what it was started for: {record:#?}");
+        }
         if self.runs_for.is_some() && !self.may_release {
             let asked = match act {
                 Act::ShutDown | Act::PowerOff => online == Some(false),
@@ -591,8 +610,8 @@ impl Record {
     }
 }
 
-/// A deployment goes back only when the server was seen to have ignored its boot override, or with the claim.
-fn check_retry(remembered: &Remembered, sight: &Sight, next: &Step) {
+/// A deployment never goes back.
+fn check_retry(remembered: &Remembered, next: &Step) {
     let Some(before) = &remembered.record else { return };
     let anchored = remembered.anchor.clone().ok().flatten().filter(|anchor| anchor.seq > before.anchor.seq);
     let before = anchored.unwrap_or_else(|| before.anchor.clone());
@@ -605,9 +624,10 @@ fn check_retry(remembered: &Remembered, sight: &Sight, next: &Step) {
         before.milestone != Milestone::Provisioned || after.milestone >= Milestone::Provisioned,
         "a running node is provisioned again"
     );
-    if before.milestone == Milestone::Written && after.milestone < Milestone::Written {
-        let seen = sight.bmc.as_ref().and_then(|bmc| bmc.seen.as_ref().ok()).expect("retried without looking");
-        assert_eq!(seen.power, PowerState::On);
-        assert!(seen.boot.as_ref().is_none_or(|boot| !boot.is_clear()), "retried although the override was used");
-    }
+    assert!(
+        before.milestone != Milestone::Written
+            || after.milestone >= Milestone::Written
+            || before.deployment != after.deployment,
+        "a deployment that was started is begun anew"
+    );
 }
