@@ -196,9 +196,9 @@ async fn write(action: Action, target: &Target) -> anyhow::Result<Wish> {
     for _ in 0..TRIES {
         let version = host.resource_version();
         let patch = match action {
-            Action::On => requested(version, Some(true), Some(&id)),
-            Action::Off => requested(version, Some(false), Some(&id)),
-            Action::Auto => requested(version, None, None),
+            Action::On => requested(version.as_deref(), Some(true), Some(&id)),
+            Action::Off => requested(version.as_deref(), Some(false), Some(&id)),
+            Action::Auto => requested(version.as_deref(), None, None),
             Action::Cycle => json!({"metadata": {"resourceVersion": version, "annotations": {names::REBOOT: id}}}),
         };
         if let Some(written) = target.hosts.patch(&target.name, &patch).await? {
@@ -222,7 +222,7 @@ async fn write(action: Action, target: &Target) -> anyhow::Result<Wish> {
 }
 
 /// A request for power, with an id of its own: the same value from before a claim or a release would not count.
-fn requested(version: Option<String>, online: Option<bool>, id: Option<&str>) -> serde_json::Value {
+fn requested(version: Option<&str>, online: Option<bool>, id: Option<&str>) -> serde_json::Value {
     json!({
         "metadata": {"resourceVersion": version, "annotations": {names::POWER_REQUEST: id}},
         "spec": {"online": online},

@@ -145,7 +145,7 @@ async fn values_that_make_no_sense_are_explained() {
         (&["run", "--leader-elect-lease-duration", "15"], "such as 15s"),
         (&["run", "--bmc-concurrency", "0"], "--bmc-concurrency"),
         (&["run", "--log-level", "loud=very"], "write a level such as debug"),
-        (&["power", "explode", "a"], "[possible values: on, off, cycle]"),
+        (&["power", "explode", "a"], "[possible values: on, off, auto, cycle]"),
         (&["power", "on"], "<HOST>..."),
         (&["sim", "--personality", "abacus"], "generic, dell-idrac9, hpe-ilo5"),
         (&["sim", "--post-delay", "long"], "write a number with its unit"),

@@ -191,3 +191,18 @@ async fn patience_has_an_end() {
     assert!(error.contains(&format!("not as wished after 1s: {}/a. The wish stands", bench.namespace)), "{error}");
     assert_eq!(bench.online().await, Some(true));
 }
+
+#[tokio::test]
+async fn each_request_has_an_id_of_its_own_and_auto_takes_both_back() {
+    let bench = Bench::new(&json!({}), &json!({"state": "Available", "observedPowerState": "Off"})).await;
+    let request = || async {
+        let host = get_host(bench.cluster, &bench.namespace, "a").await;
+        host.metadata.annotations.unwrap_or_default().get(names::POWER_REQUEST).cloned()
+    };
+    bench.power(&["on", "a", "--wait=false"]).await.ok();
+    let first = request().await.unwrap();
+    bench.power(&["on", "a", "--wait=false"]).await.ok();
+    assert_ne!(request().await, Some(first), "asked anew, although spec.online says so already");
+    bench.power(&["auto", "a", "--wait=false"]).await.ok();
+    assert_eq!((bench.online().await, request().await), (None, None));
+}

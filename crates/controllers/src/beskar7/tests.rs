@@ -236,7 +236,7 @@ fn pausing_keeps_the_status_and_says_so_once() {
     assert_eq!((&status["observedPowerState"], &status["health"]), (&json!("Off"), &json!("Warning")));
 }
 
-fn claimed(annotations: &Value, spec: Value) -> PhysicalHost {
+fn claimed(annotations: &Value, spec: &Value) -> PhysicalHost {
     let anchor = Anchor {
         claim: Some(Claim { id: "one".into(), consumer: Consumer::default() }),
         milestone: engine::host::Milestone::Provisioned,
@@ -247,23 +247,23 @@ fn claimed(annotations: &Value, spec: Value) -> PhysicalHost {
         json!({ "annotations": { "beskar7.io/anchor": anchor.to_json(), "beskar7.io/claim-id": "one" } });
     json_patch(&mut metadata["annotations"], annotations);
     let mut object = json!({ "consumerRef": { "name": "m" } });
-    json_patch(&mut object, &spec);
+    json_patch(&mut object, spec);
     host(&metadata, &object)
 }
 
 #[test]
 fn a_node_is_named_after_the_server_that_was_registered_whatever_the_inventory_shows() {
     let details = json!({ "hardwareDetails": { "uuid": "another" } });
-    let offer = PhysicalHosts::offer(&with_status(&claimed(&json!({}), json!({})), details));
+    let offer = PhysicalHosts::offer(&with_status(&claimed(&json!({}), &json!({})), details));
     assert_eq!(offer.holdings[0].uuid.as_deref(), Some("registered"));
 }
 
 #[test]
 fn a_host_that_is_left_alone_tells_its_machine_so() {
     let wait_of = |host: &PhysicalHost| PhysicalHosts::offer(host).holdings[0].host.wait.clone();
-    assert_eq!(wait_of(&claimed(&json!({}), json!({}))), None);
-    let parked = claimed(&json!({}), json!({ "maintenance": { "reason": "fan swap" } }));
-    let paused = claimed(&json!({ "cluster.x-k8s.io/paused": "" }), json!({}));
+    assert_eq!(wait_of(&claimed(&json!({}), &json!({}))), None);
+    let parked = claimed(&json!({}), &json!({ "maintenance": { "reason": "fan swap" } }));
+    let paused = claimed(&json!({ "cluster.x-k8s.io/paused": "" }), &json!({}));
     for (host, reason, words) in [
         (parked, "Maintenance", "under maintenance (fan swap): nothing is done to its server until spec.maintenance"),
         (paused, "Paused", "nothing is done to its server until its annotation cluster.x-k8s.io/paused is removed"),

@@ -278,14 +278,11 @@ impl Scene<'_> {
     }
 
     fn adopted_note(&self) -> String {
-        let mut message = adopted_note(&self.record.anchor);
+        let message = adopted_note(&self.record.anchor);
         let (Some(asked), Some(claim)) = (&self.goal.provision, &self.record.anchor.claim) else { return message };
-        message.push_str(&if claim.consumer.is_called(asked) {
-            format!(" Its present value \"{}\" counts once the server was seen off.", shortened(asked))
-        } else {
-            format!(" Its present value \"{}\" counts for nothing.", shortened(asked))
-        });
-        message
+        let is_called = claim.consumer.is_called(asked);
+        let counts = if is_called { "counts once the server was seen off" } else { "counts for nothing" };
+        format!("{message} Its present value \"{}\" {counts}.", shortened(asked))
     }
 
     fn deprovision(&mut self) {

@@ -62,6 +62,7 @@ pub struct Remembered {
 
 /// What follows. Store `record.anchor`, then `record`, then perform `acts` one after the other, then `look`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "answers that have nothing to do with each other")]
 pub struct Step {
     /// The new memory, with the new anchor in it.
     pub record: Record,

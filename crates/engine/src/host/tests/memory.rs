@@ -456,7 +456,7 @@ fn an_off_is_not_believed_either_when_we_forgot_that_we_gave_power() {
 /// An anchor as somebody leaves it who changes the milestone by hand, and the number as well or not.
 fn edited(anchor: &Anchor, milestone: Milestone, seq: u64, sum: bool) -> String {
     if sum {
-        return Anchor { milestone, seq, ..anchor.clone() }.to_json();
+        return Anchor { seq, milestone, ..anchor.clone() }.to_json();
     }
     let (from, to) = (anchor.milestone.as_str(), milestone.as_str());
     let text = anchor.to_json().replace(&format!("\"{from}\""), &format!("\"{to}\""));

@@ -86,7 +86,7 @@ fn anchor() -> impl Strategy<Value = Anchor> {
             powered_on,
             uuid: uuid.map(str::to_owned),
             hold,
-            outdated: seq.is_multiple_of(3).then(|| OutdatedRequest {
+            outdated: seq.is_multiple_of(3).then_some(OutdatedRequest {
                 request: PowerRequest { online: powered_on, id: None },
                 since: if adopted { Since::Claim } else { Since::Release },
             }),
