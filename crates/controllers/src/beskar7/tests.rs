@@ -157,7 +157,7 @@ fn sight(seen: Result<Seen, Failure>) -> Sight {
         claimer: Whereabouts::NotLookedUp,
         rival: None,
         granted: vec![],
-        fetched: false,
+        fetched: None,
         held: None,
         spread: 0,
     }
