@@ -345,7 +345,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let mut request = D::request(claim, machine.as_ref(), self.domain_keys(claim));
         if D::image(claim).is_some() {
             // The BMC fetches it from us.
-            request.image_scheme = self.inspector.as_ref().and_then(Inspector::scheme);
+            request.image_scheme = self.inspector.as_ref().map(|inspector| inspector.scheme().to_owned());
         }
         let now = self.clock.now();
         let refusals = decision.step.refusals.iter().filter(|refusal| refusal.holds(now));

@@ -188,7 +188,7 @@ impl<D: HostDialect> HostLoop<D> {
         let bmc = self.hands.sight(&case.key);
         if let Some(identity) = bmc.as_ref().and_then(|bmc| identity(bmc, case)) {
             // Whoever has the lesser right learns that now, and not at its next look.
-            for rival in self.index.see(&case.key, identity) {
+            for rival in self.index.see(&case.key, &identity) {
                 self.hands.wake(&rival);
             }
         }

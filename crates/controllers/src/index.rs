@@ -95,14 +95,14 @@ impl Index {
 
     /// The server behind a host was seen. Known before it is stored, so that of two hosts that find out at the same time
     /// that they are one, only one goes on. Answers who else names that server, if that is news.
-    pub fn see(&self, key: &HostKey, identity: String) -> Vec<HostKey> {
+    pub fn see(&self, key: &HostKey, identity: &str) -> Vec<HostKey> {
         let mut entries = self.entries();
-        let Some(entry) = entries.hosts.get(key).filter(|entry| entry.seen.as_ref() != Some(&identity)) else {
+        let Some(entry) = entries.hosts.get(key).filter(|entry| entry.seen.as_deref() != Some(identity)) else {
             return Vec::new();
         };
-        let entry = Entry { seen: Some(identity.clone()), ..entry.clone() };
+        let entry = Entry { seen: Some(identity.to_owned()), ..entry.clone() };
         entries.insert(key.clone(), entry);
-        let claimants = entries.servers.get(&identity).into_iter().flatten();
+        let claimants = entries.servers.get(identity).into_iter().flatten();
         claimants.map(|(_, claimant)| claimant).filter(|claimant| *claimant != key).cloned().collect()
     }
 

@@ -102,10 +102,8 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
     });
     let wait = status.waiting.as_ref().map(|wait| (wait.reason.clone(), wait.message.clone()));
     let wait = left_alone(host).or(wait).map(|(reason, message)| Refused { reason, message });
-    let refuses = record
-        .as_ref()
-        .and_then(|record| record.fault.as_ref())
-        .is_some_and(|fault| fault.failure.kind.refuses_claim());
+    let refuses = record.as_ref().and_then(|record| Some(record.fault.as_ref()?.failure.kind.refuses_claim()));
+    let told = |(reason, message): (&String, &String)| Refused { reason: reason.clone(), message: message.clone() };
     claims
         .into_iter()
         .map(|claim| Holding {
@@ -118,8 +116,8 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
                 milestone: anchor.map_or(Milestone::None, |anchor| anchor.milestone),
                 // Only its claimer knows what it wants now.
                 ordered: true,
-                refuses,
-                fault: fault.map(|(reason, message)| Refused { reason: reason.clone(), message: message.clone() }),
+                refusal: fault.filter(|_| refuses == Some(true)).map(told),
+                fault: fault.map(told),
                 wait: wait.clone(),
                 power: record.as_ref().map_or(PowerState::Unknown, |record| record.power),
             },

@@ -56,8 +56,8 @@ impl Inspector {
     }
 
     /// How BMCs fetch the images that are served for them.
-    pub(crate) fn scheme(&self) -> Option<String> {
-        Some(self.depot.scheme().to_owned())
+    pub(crate) fn scheme(&self) -> &str {
+        self.depot.scheme()
     }
 
     /// What is known of an image.

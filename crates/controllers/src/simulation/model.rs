@@ -155,7 +155,8 @@ impl Model {
         let (code, body) = match answer {
             Ok(object) => (StatusCode::OK, serde_json::to_vec(object.as_ref())),
             Err(Refusal(code, reason)) => {
-                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code.as_u16()});
+                let details = json!({"name": path.rsplit('/').next()});
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code.as_u16(), "details": details});
                 (code, serde_json::to_vec(&status))
             }
         };

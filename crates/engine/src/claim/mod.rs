@@ -163,8 +163,8 @@ pub struct Host {
     pub ordered: bool,
     /// What is wrong with it.
     pub fault: Option<Refused>,
-    /// Whether its fault says that it cannot serve the claim, and another host may.
-    pub refuses: bool,
+    /// Why it cannot serve the claim, where another host may.
+    pub refusal: Option<Refused>,
     /// What it waits for.
     pub wait: Option<Refused>,
     /// Power, as it was last seen.

@@ -212,7 +212,7 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
     if awaits_start && !host.ordered && can_be_ordered(goal, sight) {
         return host.standing().with(Act::Reorder { host: host.name.clone() });
     }
-    if let Some(why) = host.fault.as_ref().filter(|_| awaits_start && host.ordered && host.refuses) {
+    if let Some(why) = host.refusal.as_ref().filter(|_| awaits_start && host.ordered) {
         return refuse(goal, memory, sight, host, why);
     }
     let provisioned =

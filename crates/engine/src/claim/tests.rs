@@ -59,7 +59,7 @@ fn host() -> Host {
         milestone: Milestone::Provisioned,
         ordered: true,
         fault: None,
-        refuses: false,
+        refusal: None,
         wait: None,
         power: PowerState::On,
     }
@@ -267,7 +267,7 @@ fn any_sight() -> impl Strategy<Value = Sight> {
             milestone,
             ordered,
             fault: faulted.then(why),
-            refuses: faulted && refuses,
+            refusal: (faulted && refuses).then(why),
             ..host()
         },
     );
@@ -349,7 +349,7 @@ fn a_second_host_is_given_back_unless_something_may_run_there() {
 }
 
 fn refusing() -> Host {
-    Host { fault: Some(why()), refuses: true, ..preparing() }
+    Host { fault: Some(why()), refusal: Some(why()), ..preparing() }
 }
 
 fn refusal(host: &str, order: &str, until: i64) -> Refusal {
@@ -371,7 +371,7 @@ fn a_host_that_refuses_before_it_was_started_is_remembered_and_then_given_back()
     }
     // What may run is not given back, nor what only fails for a while.
     for host in [
-        Host { refuses: false, ..refusing() },
+        Host { refusal: None, ..refusing() },
         Host { phase: Phase::Provisioning, milestone: Milestone::Written, ..refusing() },
         Host { phase: Phase::Provisioned, milestone: Milestone::None, ..refusing() },
         Host { phase: Phase::Registering, milestone: Milestone::None, ..refusing() },
@@ -466,7 +466,7 @@ proptest! {
                     let ran = ran || memory.provider.is_some();
                     prop_assert!(goal.road != Road::Keep || !ran, "a machine that is wanted loses its server");
                 }
-                Act::Remember => prop_assert!(sight.host.as_ref().is_some_and(|host| host.refuses && host.claimed)),
+                Act::Remember => prop_assert!(sight.host.as_ref().is_some_and(|host| host.refusal.is_some() && host.claimed)),
                 Act::Reorder { host } => {
                     let host = sight.host.as_ref().filter(|seen| seen.name == *host);
                     let ran = |host: &Host| host.milestone >= Milestone::Written || host.phase == Phase::Provisioned;
@@ -479,7 +479,7 @@ proptest! {
                     let double = sight.host.iter().chain(&sight.doubles).find(|double| double.name == *host);
                     let runs = |double: &Host| double.bound && double.milestone >= Milestone::Written;
                     prop_assert!(double.is_some_and(|double| double.claimed && !runs(double)));
-                    prop_assert!(!is_own || remembers && double.is_some_and(|own| own.refuses), "one that serves");
+                    prop_assert!(!is_own || remembers && double.is_some_and(|own| own.refusal.is_some()), "one that serves");
                     prop_assert!(goal.road == Road::Keep && memory.provider.is_none());
                     prop_assert!(matches!(sight.owner, Owner::Nobody | Owner::Machine(_)));
                 }

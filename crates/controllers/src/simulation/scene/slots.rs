@@ -31,7 +31,7 @@ async fn a_host_in_fault_gives_its_deployment_slot_back_and_asks_again_when_it_g
     assert!(scene.host("server-0")["status"]["fault"].is_object(), "still in fault");
 
     scene.servers.bmc("server-0").faults().clear();
-    tokio::time::sleep(std::time::Duration::from_mins(60)).await;
+    tokio::time::sleep(std::time::Duration::from_hours(1)).await;
     scene.until_state("server-0", "Provisioned").await;
 }
 

@@ -67,7 +67,9 @@ impl Stage {
                     return Err(format!("{name} had the providerID {} and now has {provider:?}", home.provider));
                 }
                 (None, Some(provider)) => {
-                    machine.home = Some(Home { provider: provider.to_owned(), boots: None });
+                    let host = (self.show)(host_of(provider)).unwrap_or_default();
+                    let image = host["spec"]["bootIsoSource"].as_str().unwrap_or_default().to_owned();
+                    machine.home = Some(Home { provider: provider.to_owned(), boots: None, image });
                 }
                 _ => {}
             }
@@ -95,7 +97,7 @@ impl Stage {
         if id.is_none() || annotation(&host, names::CLAIM_ID) != id {
             return Err(format!("{name} ({id:?}) runs on {host_name}, which does not bear its claim: {host}"));
         }
-        if host["spec"]["bootIsoSource"] != *machine.image {
+        if host["spec"]["bootIsoSource"] != *home.image || !machine.images.contains(&home.image) {
             return Err(format!("{name} runs on {host_name}, which was given another image: {}", host["spec"]));
         }
         let server = self.servers.bmc(host_name).first();
@@ -205,8 +207,9 @@ impl Stage {
             return Some(format!("{host_name} was adopted for {name}, which nobody had started"));
         }
         let certain = !self.pressed.contains(host_name.as_str()) && !self.misled.contains(host_name.as_str());
-        (certain && booted != Some(BootSource::Cd(machine.image.clone())))
-            .then(|| format!("{name} wants {} and {host_name} has booted {booted:?}", machine.image))
+        let image = host["spec"]["bootIsoSource"].as_str().unwrap_or_default();
+        (certain && booted != Some(BootSource::Cd(image.to_owned())))
+            .then(|| format!("{name} was given {image} and {host_name} has booted {booted:?}"))
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) enum Turn {
     RecreateMachine,
     Rush,
     MachineLosesStatus,
+    CorrectImage,
     Crash,
     StopInOrder,
     ApiFails,
@@ -45,7 +46,7 @@ pub(super) enum Turn {
 }
 
 /// By how often they happen: about as many claims by hand as by machines.
-const TURNS: [(Turn, u32); 27] = [
+const TURNS: [(Turn, u32); 28] = [
     (Turn::Claim, 9),
     (Turn::Release, 5),
     (Turn::ClaimVanishes, 1),
@@ -61,6 +62,7 @@ const TURNS: [(Turn, u32); 27] = [
     (Turn::RecreateMachine, 3),
     (Turn::Rush, 2),
     (Turn::MachineLosesStatus, 1),
+    (Turn::CorrectImage, 4),
     (Turn::Crash, 9),
     (Turn::StopInOrder, 3),
     (Turn::ApiFails, 7),
@@ -92,9 +94,11 @@ impl Stage {
     pub(super) fn draw_subjects(&mut self, turn: Turn) -> (String, String) {
         let host = self.names[self.random.usize(..self.names.len())].clone();
         let living: Vec<_> = match turn {
-            Turn::DeleteMachine | Turn::ForceRelease | Turn::RecreateMachine | Turn::MachineLosesStatus => {
-                self.machines.keys().cloned().collect()
-            }
+            Turn::DeleteMachine
+            | Turn::ForceRelease
+            | Turn::RecreateMachine
+            | Turn::MachineLosesStatus
+            | Turn::CorrectImage => self.machines.keys().cloned().collect(),
             _ => Vec::new(),
         };
         let machines = if living.is_empty() { &self.machine_names } else { &living };
@@ -147,6 +151,7 @@ impl Stage {
                 let lost = Patch::Merge(json!({"status": null}));
                 self.machine_api().patch_status(machine, &PatchParams::default(), &lost).await.ok();
             }
+            Turn::CorrectImage => self.correct_image(machine).await,
             Turn::Crash => {
                 let at = self.random.usize(..self.operators.len());
                 let (effects, it_happens) = (self.random.u32(..12), self.random.bool());

@@ -20,7 +20,8 @@ const NAMESAKE_WAITS: u32 = 60;
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     pub(super) uid: String,
-    pub(super) image: String,
+    /// What it was ever asked to boot, the last wish last.
+    pub(super) images: Vec<String>,
     wish: Wish,
     pub(super) leaving: bool,
     /// Somebody took its claim off a host.
@@ -35,6 +36,8 @@ pub(super) struct Home {
     pub(super) provider: String,
     /// How often its server had booted when its system was first seen to run.
     pub(super) boots: Option<u32>,
+    /// What it was given to boot.
+    pub(super) image: String,
 }
 
 /// Which hosts will do.
@@ -100,9 +103,20 @@ impl Stage {
         let object = serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
         let created = self.machine_api().create(&PostParams::default(), &object).await.unwrap();
         let uid = created.uid().unwrap();
-        let machine = Machine { uid, image, wish, leaving: false, robbed: false, home: None };
+        let machine = Machine { uid, images: vec![image], wish, leaving: false, robbed: false, home: None };
         self.machines.insert(name.to_owned(), machine);
         Ok(())
+    }
+
+    /// Somebody finds that the machine should boot something else.
+    pub(super) async fn correct_image(&mut self, name: &str) {
+        let image = format!("https://192.0.2.1/machine-{}.iso", self.random.u8(..4));
+        let patch = json!({"spec": {"imageURL": image}});
+        if let Some(machine) = self.machines.get_mut(name) {
+            // Before: the operator may be quick.
+            machine.images.push(image);
+            self.machine_api().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.ok();
+        }
     }
 
     pub(super) async fn delete_machine(&mut self, name: &str) {
