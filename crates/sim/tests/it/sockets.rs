@@ -112,10 +112,11 @@ async fn a_dropped_connection_is_reset_without_an_answer() {
     assert_eq!(get(&mut http, "/redfish/v1").await.unwrap().0, 200);
     // A request that hangs does not keep everything from stopping.
     endpoint.bmc().faults().add(Effect::Hang.always());
-    let before = endpoint.bmc().counters().total();
+    let bmc = endpoint.bmc().clone();
+    let before = bmc.counters().total();
     let hanging = get(&mut http, "/redfish/v1");
     let (hung, ()) = tokio::join!(hanging, async {
-        while endpoint.bmc().counters().total() == before {
+        while bmc.counters().total() == before {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         tokio::time::timeout(Duration::from_secs(10), serving.stop()).await.unwrap();
