@@ -56,7 +56,9 @@ fn section(text: &mut String, heading: &str, lines: impl IntoIterator<Item = imp
     let mut lines = lines.into_iter().peekable();
     if lines.peek().is_some() {
         let _ = writeln!(text, "\n{heading}:");
-        lines.for_each(|line| drop(writeln!(text, "  {}", line.as_ref())));
+        for line in lines {
+            let _ = writeln!(text, "  {}", line.as_ref());
+        }
     }
 }
 
