@@ -13,7 +13,7 @@ use crate::boot_attributes::AttributeBoot;
 use crate::choice::{Chosen, SystemChoice, is_baseboard};
 use crate::client::{Care, Client};
 use crate::error::Error;
-use crate::media::Slots;
+use crate::media::{RemoteMedia, Slots};
 use crate::power::ResetAction;
 use crate::quirks::{self, Facts, Quirks};
 use crate::resource::{Resource, View, same_uri};
@@ -21,6 +21,8 @@ use crate::{Bmc, Manner};
 
 /// However slow a BMC is, nobody waits longer than this for one operation.
 const OPERATION: Duration = Duration::from_mins(2);
+/// But for the inventory: thirty answers of a BMC that needs ten seconds for each.
+const INVENTORY: Duration = Duration::from_mins(4);
 
 /// A server behind a Redfish service.
 pub struct RedfishSystem {
@@ -49,8 +51,12 @@ pub(crate) struct Known {
     pub(crate) media_of_system: Option<String>,
     pub(crate) media_of_manager: Option<String>,
     pub(crate) slots: Option<Slots>,
+    /// Whether the manager serves images from afar at all, where that can be switched.
+    pub(crate) remote_media: RemoteMedia,
     /// Baseboards that are listed as systems beside this one; `None` where nobody has looked.
     pub(crate) baseboards: Option<Vec<String>>,
+    /// How many other servers are listed beside this one; `None` where nobody has looked.
+    pub(crate) neighbours: Option<usize>,
     /// What the manager's attributes say about booting, where that is how a virtual CD is booted.
     pub(crate) attributes: AttributeBoot,
 }
@@ -67,6 +73,7 @@ impl RedfishSystem {
     }
 
     async fn look_at(&self, scope: Scope) -> Result<Seen, Error> {
+        let sent_before = self.client.wire().sent();
         let (known, system) = self.read_system().await?;
         let view = system.view();
         let mut seen = Seen {
@@ -75,12 +82,14 @@ impl RedfishSystem {
             boot: known.boot.as_override(known.quirks),
             progress: progress(view, known.quirks),
             media: None,
+            shares_drives: false,
+            image_schemes: Vec::new(),
             hardware: None,
             uuid: view.uuid(),
             certificate: self.client.certificate().map(crate::Fingerprint::to_hex),
         };
         if scope == Scope::Inventory {
-            seen.hardware = Some(Box::new(Box::pin(self.take_inventory(&system)).await?));
+            seen.hardware = Some(Box::new(Box::pin(self.take_inventory(&system, sent_before)).await?));
         }
         if let Some(armed) = self.armed_by_attributes(scope).await? {
             seen.boot = Some(BootOverride { mode: seen.boot.and_then(|boot| boot.mode), ..armed });
@@ -90,7 +99,10 @@ impl RedfishSystem {
             seen.boot = Some(pending);
         }
         if scope == Scope::Boot {
-            seen.media = Some(self.look_at_media().await?);
+            let found = self.look_at_media().await?;
+            seen.media = Some(found.drives);
+            seen.shares_drives = found.is_shared;
+            seen.image_schemes = found.schemes;
         }
         Ok(seen)
     }
@@ -138,8 +150,14 @@ impl RedfishSystem {
             known.facts.manager_firmware = manager.view().text("/FirmwareVersion");
             known.attributes.learn(&manager);
             known.media_of_manager = manager.view().link("/VirtualMedia");
+            known.remote_media = RemoteMedia::read(manager.view());
             let servers = manager.view().links("/Links/ManagerForServers");
-            known.manager_is_shared = servers.iter().any(|uri| !is_baseboard(uri) && !same_uri(uri, &known.uri));
+            known.manager_is_shared = if servers.is_empty() {
+                // It does not say, so whatever is listed beside this one may be its own as well.
+                known.neighbours.is_some_and(|others| others > 0)
+            } else {
+                servers.iter().any(|uri| !is_baseboard(uri) && !same_uri(uri, &known.uri))
+            };
             known.quirks = self.quirks_for(&known.facts);
         });
         Ok(manager)
@@ -179,7 +197,7 @@ impl RedfishSystem {
             oem: service.oem.clone(),
             ..Facts::default()
         };
-        let Chosen { system, baseboards } = self.choose().await?;
+        let Chosen { system, baseboards, neighbours } = self.choose().await?;
         let view = system.view();
         let facts = Facts {
             system_id: Some(system.id()),
@@ -192,6 +210,7 @@ impl RedfishSystem {
         tracing::debug!(system = system.uri, family = quirks.name, "found the system of {}", self.client.origin());
         let mut known = Known::new(system.uri.clone(), quirks, facts);
         known.baseboards = baseboards;
+        known.neighbours = neighbours;
         known.learn(&system);
         *self.slot() = Some(known.clone());
         Ok((known, system))
@@ -223,7 +242,9 @@ impl Known {
             media_of_system: None,
             media_of_manager: None,
             slots: None,
+            remote_media: RemoteMedia::default(),
             baseboards: None,
+            neighbours: None,
             attributes: AttributeBoot::default(),
         }
     }
@@ -245,7 +266,8 @@ impl Known {
 
 impl Bmc for RedfishSystem {
     fn look(&self, scope: Scope) -> BoxFuture<'_, Result<Seen, Error>> {
-        self.bounded("looking at the server", self.look_at(scope)).boxed()
+        let limit = if scope == Scope::Inventory { INVENTORY } else { OPERATION };
+        self.bounded_by(limit, "looking at the server", self.look_at(scope)).boxed()
     }
 
     fn power_on(&self) -> BoxFuture<'_, Result<(), Error>> {
@@ -287,12 +309,21 @@ impl RedfishSystem {
         operation: &'static str,
         work: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
+        self.bounded_by(OPERATION, operation, work).await
+    }
+
+    async fn bounded_by<T>(
+        &self,
+        limit: Duration,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
         let wire = self.client.wire();
         let _ = wire.take_trouble();
-        tokio::time::timeout(OPERATION, work).await.unwrap_or_else(|_| {
+        tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
             let (kind, last) = wire.take_trouble().unwrap_or((Kind::Unreachable, "no answer was seen".into()));
             let url = wire.origin().to_owned();
-            Err(Error::TooSlow { url, operation, seconds: OPERATION.as_secs(), last, kind })
+            Err(Error::TooSlow { url, operation, seconds: limit.as_secs(), last, kind })
         })
     }
 }

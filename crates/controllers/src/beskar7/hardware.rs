@@ -2,7 +2,7 @@
 
 use api::beskar7::{Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor};
 use api::capi::{AddressType, MachineAddress};
-use engine::hardware::{self, Hardware};
+use engine::hardware::{self, Hardware, Part};
 use engine::server::Health;
 
 /// What a status may weigh in all is 256 KiB; the rest of it fits in what this leaves.
@@ -43,6 +43,37 @@ pub(super) fn details(hardware: &Hardware, certificate: Option<&str>) -> Hardwar
     details.summary = details.summarise();
     cut(&mut details);
     details
+}
+
+/// What could not be read this time was perhaps read before, if it is the same server.
+pub(super) fn keep_what_was_read(details: &mut HardwareDetails, before: HardwareDetails, unread: &[Part]) {
+    if before.uuid != details.uuid || before.serial_number != details.serial_number {
+        return;
+    }
+    for part in unread {
+        match part {
+            Part::Processors => {
+                keep_longer(&mut details.processors, before.processors.clone());
+                keep_longer(&mut details.accelerators, before.accelerators.clone());
+                details.cores = details.cores.max(before.cores);
+            }
+            Part::Memory => {
+                keep_longer(&mut details.memory_modules, before.memory_modules.clone());
+                details.memory_mib = details.memory_mib.max(before.memory_mib);
+            }
+            Part::Drives => keep_longer(&mut details.drives, before.drives.clone()),
+            Part::Nics => keep_longer(&mut details.nics, before.nics.clone()),
+            Part::Firmware => keep_longer(&mut details.firmware_inventory, before.firmware_inventory.clone()),
+            Part::Manager | Part::Chassis => {}
+        }
+    }
+    details.summary = details.summarise();
+}
+
+fn keep_longer<T>(now: &mut Vec<T>, before: Vec<T>) {
+    if before.len() > now.len() {
+        *now = before;
+    }
 }
 
 /// Health in PhysicalHost's words.

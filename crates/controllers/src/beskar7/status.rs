@@ -44,7 +44,10 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
 fn see(status: &mut PhysicalHostStatus, view: &View<'_, PhysicalHost>) {
     let Some(seen) = view.seen else { return };
     if let Some(found) = &seen.hardware {
-        let details = hardware::details(found, seen.certificate.as_deref());
+        let mut details = hardware::details(found, seen.certificate.as_deref());
+        if let Some(before) = status.hardware_details.as_ref().filter(|_| !found.unread.is_empty()) {
+            hardware::keep_what_was_read(&mut details, before.unpack(), &found.unread);
+        }
         status.addresses = hardware::addresses(&details.nics);
         status.hardware_details = Some(Inventory::pack(&details));
     }

@@ -37,6 +37,9 @@ pub struct Anchor {
     /// Fingerprint of the certificate that was pinned on first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<String>,
+    /// Mark of the image that we put into a drive that other servers share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Credentials that the BMC refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<AuthHold>,
@@ -90,6 +93,7 @@ impl Anchor {
         self.deployment = None;
         self.milestone = Milestone::None;
         self.adopted = false;
+        self.image = None;
     }
 
     /// Where a host with this anchor is on its way.
@@ -118,6 +122,7 @@ impl Default for Anchor {
             powered_on: false,
             uuid: None,
             pin: None,
+            image: None,
             hold: None,
         }
     }

@@ -10,6 +10,7 @@ mod pace;
 mod phases;
 mod power;
 mod record;
+mod shared;
 mod sight;
 mod step;
 
@@ -19,6 +20,6 @@ mod tests;
 pub use anchor::{Anchor, AuthHold, Milestone};
 pub use boot::ASSUMED_BOOTED;
 pub use goal::{Author, Claim, Consumer, Farewell, Goal, Order, Recipe, Road};
-pub use record::{Deed, Disarming, Doing, Fault, Moment, Moving, Origin, Phase, Record, Wait};
+pub use record::{Deed, Disarming, Doing, Fault, Moment, Moving, Origin, Phase, Record, Unread, Wait};
 pub use sight::{Ask, BmcSight, Held, Inquiry, Outcome, Sight, Whereabouts};
 pub use step::{Act, Event, Note, NoteKind, Remembered, Step, step};

@@ -169,6 +169,9 @@ impl Scene<'_> {
         let Some(seen) = self.seen(Scope::Boot) else {
             return self.look(Scope::Boot, "Preparing", "Looking at power, boot override and virtual media.");
         };
+        if self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen, url) {
+            return;
+        }
         let off = self.bring_off(seen, Manner::Hard, Scope::Boot);
         if !self.acts.is_empty() {
             self.record.anchor.milestone = Milestone::Armed;
@@ -273,7 +276,7 @@ impl Scene<'_> {
         if !self.bring_off(seen, Manner::Hard, scope) || (media && self.media_may_be_moving(scope)) {
             return false;
         }
-        let occupied = seen.media.iter().flatten().any(Media::is_occupied);
+        let occupied = self.holds_our_image(seen);
         // Where the override is not shown, it is cleared once and believed.
         let armed = seen.boot.as_ref().map_or(self.doing(Deed::CleanUp).is_none(), |boot| !boot.is_clear());
         if !media || (!occupied && !armed) {

@@ -51,6 +51,8 @@ pub(super) struct Temper {
     pub(super) slow_media: i64,
     /// Shows that there is an image, and not which.
     pub(super) nameless_media: bool,
+    /// The drive is other servers' as well.
+    pub(super) shares_drives: bool,
 }
 
 impl Temper {
@@ -71,6 +73,7 @@ impl Temper {
             hides_media: false,
             slow_media: 0,
             nameless_media: false,
+            shares_drives: false,
         }
     }
 }
@@ -262,13 +265,15 @@ impl Server {
             hardware: (scope >= Scope::Inventory).then(|| Box::new(Hardware::default())),
             uuid: self.uuid.clone(),
             certificate: self.certificate.clone(),
+            shares_drives: self.temper.shares_drives,
             ..Seen::default()
         })
     }
 
-    /// Off, without media and override.
+    /// Off, without media of ours and without override.
     pub(super) fn is_tidy(&self) -> bool {
         let media = self.moving.last().map_or(&self.media, |(_, media)| media);
-        !self.on && self.changing.is_none_or(|(_, on)| !on) && media.is_none() && self.boot.is_clear()
+        let is_anothers = self.temper.shares_drives && media.as_deref() != Some(super::IMAGE);
+        !self.on && self.changing.is_none_or(|(_, on)| !on) && (media.is_none() || is_anothers) && self.boot.is_clear()
     }
 }
