@@ -1,4 +1,6 @@
-//! When to stop: at the first SIGTERM or SIGINT in good order, at the second at once.
+//! When to stop: at the first SIGTERM or SIGINT in good order, at the second at once, but for the sessions on BMCs.
+
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -6,6 +8,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+/// What the sessions on BMCs get to be ended in, however little time there is.
+const LOGOUTS: Duration = Duration::from_secs(2);
 /// What a shell reports of a process that a SIGINT ended.
 const INTERRUPTED: i32 = 130;
 
@@ -32,5 +36,7 @@ async fn watch(mut terminate: Signal, mut interrupt: Signal, token: Cancellation
     info!("{first}: stopping; a second signal ends at once");
     let second = next().await;
     warn!("{second}: ending at once");
+    // BMCs have few sessions and keep a lost one for half an hour.
+    bmc::farewell(LOGOUTS).await;
     std::process::exit(INTERRUPTED);
 }

@@ -3,11 +3,15 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use engine::failure::Kind;
 use tokio::time::Instant;
 
+use crate::error::Error;
+
 const FAILURES_TO_OPEN: u32 = 5;
-const FIRST_COOL_DOWN: Duration = Duration::from_secs(30);
-const LONGEST_COOL_DOWN: Duration = Duration::from_mins(10);
+/// Shorter than what the engine waits between two tries, so that the two do not add up: when it asks, something is sent.
+const FIRST_COOL_DOWN: Duration = Duration::from_secs(8);
+const LONGEST_COOL_DOWN: Duration = Duration::from_secs(24);
 
 #[derive(Debug)]
 pub(crate) struct Breaker {
@@ -20,7 +24,20 @@ struct State {
     open_until: Option<Instant>,
     cool_down: Duration,
     probing: bool,
-    last: String,
+    last: Option<Trouble>,
+}
+
+/// What went wrong last, which is what is said of a BMC that is left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) kind: Kind,
+    pub(crate) told: String,
+}
+
+impl Trouble {
+    pub(crate) fn of(error: &Error) -> Self {
+        Self { kind: error.kind(), told: error.to_string() }
+    }
 }
 
 /// May a request be sent?
@@ -30,8 +47,8 @@ pub(crate) enum Admission<'a> {
     Yes,
     /// After one harmless request has shown that the BMC is back.
     AfterProbe(Probe<'a>),
-    /// Not before that much time.
-    No { retry_in: Duration, failures: u32, last: String },
+    /// Not yet.
+    No { last: Trouble },
 }
 
 /// The right to send the one request that is let through a half-open breaker; given back when dropped.
@@ -47,7 +64,7 @@ impl Drop for Probe<'_> {
 impl Breaker {
     pub(crate) fn new() -> Self {
         let state =
-            State { failures: 0, open_until: None, cool_down: FIRST_COOL_DOWN, probing: false, last: String::new() };
+            State { failures: 0, open_until: None, cool_down: FIRST_COOL_DOWN, probing: false, last: None };
         Self { state: Mutex::new(state) }
     }
 
@@ -59,8 +76,8 @@ impl Breaker {
             state.probing = true;
             return Admission::AfterProbe(Probe(self));
         }
-        let retry_in = until.saturating_duration_since(now).max(Duration::from_secs(1));
-        Admission::No { retry_in, failures: state.failures, last: state.last.clone() }
+        let unknown = || Trouble { kind: Kind::BreakerOpen, told: "it keeps failing".into() };
+        Admission::No { last: state.last.clone().unwrap_or_else(unknown) }
     }
 
     /// The BMC answered sensibly.
@@ -69,14 +86,14 @@ impl Breaker {
         state.failures = 0;
         state.open_until = None;
         state.cool_down = FIRST_COOL_DOWN;
-        state.last.clear();
+        state.last = None;
     }
 
     /// The BMC failed. `jitter` is between 0 and 1.
-    pub(crate) fn failed(&self, last: String, jitter: f64) {
+    pub(crate) fn failed(&self, last: Trouble, jitter: f64) {
         let mut state = self.state();
         state.failures = state.failures.saturating_add(1);
-        state.last = last;
+        state.last = Some(last);
         let now = Instant::now();
         // While it is open, only the probe's failure opens it anew; requests that were under way do not prolong it.
         let may_open = state.open_until.is_none_or(|until| now >= until);
@@ -95,6 +112,10 @@ impl Breaker {
 mod tests {
     use super::*;
 
+    fn trouble() -> Trouble {
+        Trouble { kind: Kind::Unreachable, told: "boom".into() }
+    }
+
     fn is_open(breaker: &Breaker) -> bool {
         matches!(breaker.admit(), Admission::No { .. })
     }
@@ -103,17 +124,17 @@ mod tests {
     async fn opens_after_five_failures_in_a_row_and_lets_one_probe_through() {
         let breaker = Breaker::new();
         for _ in 0..4 {
-            breaker.failed("x".into(), 0.5);
+            breaker.failed(trouble(), 0.5);
         }
         breaker.succeeded();
         for _ in 0..4 {
-            breaker.failed("x".into(), 0.5);
+            breaker.failed(trouble(), 0.5);
         }
         assert!(!is_open(&breaker));
-        breaker.failed("boom".into(), 0.5);
+        breaker.failed(trouble(), 0.5);
         assert!(is_open(&breaker));
 
-        tokio::time::advance(Duration::from_secs(31)).await;
+        tokio::time::advance(Duration::from_secs(9)).await;
         let Admission::AfterProbe(probe) = breaker.admit() else { panic!("half open") };
         assert!(is_open(&breaker), "one probe at a time");
         drop(probe);
@@ -121,17 +142,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_cool_down_doubles_to_ten_minutes() {
+    async fn the_cool_down_doubles_but_never_outlasts_the_engines_patience() {
         let breaker = Breaker::new();
         for _ in 0..5 {
-            breaker.failed("x".into(), 0.5);
+            breaker.failed(trouble(), 0.5);
         }
-        for expected in [30, 60, 120, 240, 480, 600, 600] {
-            let Admission::No { retry_in, .. } = breaker.admit() else { panic!("open") };
-            assert_eq!(retry_in.as_secs(), expected);
-            tokio::time::advance(Duration::from_secs(expected)).await;
+        for expected in [8, 16, 24, 24, 24] {
+            let Admission::No { last } = breaker.admit() else { panic!("open") };
+            assert_eq!(last, trouble(), "what is said does not change");
+            tokio::time::advance(Duration::from_secs(expected - 1)).await;
+            assert!(is_open(&breaker));
+            tokio::time::advance(Duration::from_secs(1)).await;
             let Admission::AfterProbe(_probe) = breaker.admit() else { panic!("half open") };
-            breaker.failed("x".into(), 0.5);
+            breaker.failed(trouble(), 0.5);
         }
         breaker.succeeded();
         assert!(matches!(breaker.admit(), Admission::Yes));

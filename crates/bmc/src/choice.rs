@@ -39,6 +39,8 @@ pub(crate) struct Chosen {
     pub(crate) system: Resource,
     /// `None` where the systems were not listed.
     pub(crate) baseboards: Option<Vec<String>>,
+    /// Other servers behind the same BMC; `None` where the systems were not listed.
+    pub(crate) neighbours: Option<usize>,
 }
 
 impl RedfishSystem {
@@ -53,11 +55,18 @@ impl RedfishSystem {
                         format!("something else there ({})", found.view().text("/@odata.type").unwrap_or_default());
                     return Err(Error::SystemNotFound { url, wanted: uri, offered });
                 }
-                other => return other.map(|system| Chosen { system, baseboards: None }),
+                other => return other.map(|system| Chosen { system, baseboards: None, neighbours: None }),
             }
         }
-        let mut members = self.client.list(&self.client.service().await?.systems, Care::Needed).await?;
+        let mut members = match self.client.list(&self.client.service().await?.systems, Care::Needed).await {
+            // Enclosures and power strips have managers only, and no collection of systems or an empty one.
+            Err(error) if error.refusal().is_some_and(|refusal| matches!(refusal.status, 404 | 405 | 501)) => {
+                return Err(Error::NoSystem { url });
+            }
+            listed => listed?,
+        };
         let baseboards: Vec<String> = members.uris().filter(|uri| is_baseboard(uri)).map(str::to_owned).collect();
+        let neighbours = (members.len() - baseboards.len()).saturating_sub(1);
         if let Some(wanted) = wanted {
             // The id is usually the end of the URI: no need to read the others.
             let named = |uri: &str| last_segment(uri).eq_ignore_ascii_case(last_segment(wanted));
@@ -78,7 +87,8 @@ impl RedfishSystem {
             None => the_host(&systems).filter(|_| unread.is_empty()),
         };
         if let Some(at) = found {
-            return Ok(Chosen { system: systems.swap_remove(at), baseboards: Some(baseboards) });
+            let system = systems.swap_remove(at);
+            return Ok(Chosen { system, baseboards: Some(baseboards), neighbours: Some(neighbours) });
         }
         // Without having seen them all, neither "the only one" nor "not there" can be said.
         if let Some(error) = unread.into_iter().next() {

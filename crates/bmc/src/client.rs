@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::address::Address;
 use crate::credentials::Credentials;
 use crate::error::Error;
+use crate::farewell;
 use crate::observer::Observer;
 use crate::quirks::Family;
 use crate::resource::Resource;
@@ -49,7 +50,8 @@ impl Default for Options {
 
 /// One BMC: session, manners and what is known of it. Shared by all systems behind it.
 ///
-/// Must be [closed](Client::close) before it is dropped: BMCs have few sessions.
+/// Is to be [closed](Client::close) before it is dropped: BMCs have few sessions. What is dropped all the same ends its session
+/// in the background.
 pub struct Client {
     core: Arc<Core>,
     family: Option<Family>,
@@ -57,10 +59,12 @@ pub struct Client {
     logins: TaskTracker,
 }
 
-struct Core {
-    wire: Wire,
-    session: Session,
+pub(crate) struct Core {
+    pub(crate) wire: Wire,
+    pub(crate) session: Session,
     service: OnceCell<Service>,
+    /// Servers that share a drive take turns in looking what is in it and filling it.
+    media: tokio::sync::Mutex<()>,
 }
 
 /// How much a read matters.
@@ -79,7 +83,8 @@ impl Client {
     pub fn new(endpoint: Endpoint, transport: Arc<dyn Transport>, options: Options) -> Arc<Self> {
         let Endpoint { address, credentials, family } = endpoint;
         let wire = Wire::new(address, credentials, transport, options.observer, options.seed);
-        let core = Arc::new(Core { wire, session: Session::new(), service: OnceCell::new() });
+        let core = Arc::new(Core { wire, session: Session::new(), service: OnceCell::new(), media: tokio::sync::Mutex::default() });
+        farewell::remember(&core);
         Arc::new(Self { core, family, logins: TaskTracker::new() })
     }
 
@@ -93,12 +98,12 @@ impl Client {
         self.core.wire.transport().certificate()
     }
 
-    /// Ends the session; later requests fail. Takes twenty seconds at most: a login that is under way is given ten, and ends
-    /// its session by itself when it comes later.
+    /// Ends the session; later requests fail. Takes ten seconds at most: a login that is under way ends its session by itself,
+    /// also when it comes later.
     pub async fn close(&self) {
         self.logins.close();
-        let _ = tokio::time::timeout(Duration::from_secs(10), self.logins.wait()).await;
-        self.core.session.close(&self.core.wire).await;
+        let logins = tokio::time::timeout(Duration::from_secs(10), self.logins.wait());
+        let _ = futures::join!(self.core.session.close(&self.core.wire), logins);
     }
 
     /// Lets credentials that the BMC refused be tried once more. By itself the client never does that; its owner may, after a
@@ -113,6 +118,11 @@ impl Client {
 
     pub(crate) fn origin(&self) -> &str {
         self.core.wire.origin()
+    }
+
+    /// The turn of one server with drives that others share.
+    pub(crate) async fn media_turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.core.media.lock().await
     }
 
     pub(crate) fn family(&self) -> Option<Family> {
@@ -142,7 +152,7 @@ impl Client {
                 not_redfish(format!("/redfish/v1/ is answered with {}: {}", answer.status, wire.problem(&answer)))
             });
         }
-        let resource = answer.resource(wire.origin()).map_err(|_| {
+        let resource = wire.resource(&answer).map_err(|_| {
             not_redfish(format!("what it answers at /redfish/v1/ is not JSON ({})", wire.problem(&answer)))
         })?;
         Service::read(wire.origin(), &resource.body)
@@ -158,7 +168,7 @@ impl Client {
             if !answer.is_success() {
                 return Err(self.core.wire.refusal(&Method::GET, &answer));
             }
-            answer.resource(self.origin())
+            self.core.wire.resource(&answer)
         })
     }
 
@@ -231,6 +241,14 @@ impl Client {
                     tokio::time::sleep(READS.ceiling(attempt).mul_f64(wire.dice.roll())).await;
                     continue;
                 }
+                Err(WireError::Transport(error)) if !error.was_not_sent() && error.is_transient() => {
+                    return Err(Error::ResultUnknown {
+                        url: self.origin().to_owned(),
+                        method: ask.method.to_string(),
+                        path: ask.path.to_owned(),
+                        why: error.to_string(),
+                    });
+                }
                 Err(error) => return Err(wire.explain(error)),
             };
             if answer.is_success() {
@@ -262,8 +280,9 @@ impl Client {
             let outcome = send().await;
             let (tries, after) = match &outcome {
                 Ok(answer) => (tries_for(answer, care, || wire.problem(answer)), retry::retry_after(&answer.headers)),
-                // There is another way, and it may well be this one that is too much for the BMC.
-                Err(WireError::Transport(TransportError::TimedOut(_))) if care == Care::Attempt => (1, None),
+                // It goes without, or there is another way; and it may well be this one that is too much for the BMC.
+                Err(WireError::Transport(TransportError::TimedOut(_))) if care != Care::Needed => (1, None),
+                Err(WireError::Transport(error)) if error.is_transient() && care == Care::Optional => (2, None),
                 Err(WireError::Transport(error)) if error.is_transient() => (READS.tries, None),
                 Err(_) => (1, None),
             };
@@ -315,12 +334,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        if self.core.session.is_open() {
-            tracing::warn!(
-                "a session on {} was not ended; it takes a place there until the BMC times it out",
-                self.origin()
-            );
-        }
+        farewell::part(&self.core);
     }
 }
 
@@ -328,7 +342,7 @@ fn tries_for(answer: &Answer, care: Care, problem: impl Fn() -> crate::error_bod
     let tries = match (answer.status, care) {
         (408 | 429 | 503, _) => READS.tries,
         (..400 | 501, _) | (500..600, Care::Attempt) => return 1,
-        (500, Care::Optional) => 2,
+        (500 | 502 | 504, Care::Optional) => 2,
         (500 | 502 | 504, _) => READS.tries,
         _ if problem().is_not_ready() => READS.tries,
         _ => return 1,

@@ -1,5 +1,7 @@
 //! Members of a collection: expanded where that works, walked where not; one broken member spoils nothing.
 
+use std::collections::HashSet;
+
 use futures::StreamExt as _;
 use serde_json::Value;
 
@@ -18,6 +20,16 @@ pub(crate) struct Members {
     entries: Vec<Resource>,
     /// Members that had not even a link.
     nameless: usize,
+}
+
+/// The members of a collection that could be read.
+#[derive(Debug, Default)]
+pub(crate) struct Bodies {
+    pub(crate) found: Vec<Resource>,
+    /// Listed, and refused for good.
+    pub(crate) lacking: usize,
+    /// Listed, and not to be had now.
+    pub(crate) unread: usize,
 }
 
 impl Members {
@@ -86,6 +98,21 @@ impl Client {
         }
     }
 
+    /// Reads the members that have no body yet; tells how many are not there although they are listed, and how many could not be
+    /// read.
+    pub(crate) async fn bodies_of(&self, members: Members) -> Result<Bodies, Error> {
+        let (found, errors) = self.read_members(members, Care::Optional).await;
+        let (mut lacking, mut unread) = (0, 0);
+        for error in errors {
+            match error {
+                error if error.is_about_the_bmc() => return Err(error),
+                error if error.refusal().is_some_and(|refusal| refusal.status < 500 && error.is_about_this_resource()) => lacking += 1,
+                _ => unread += 1,
+            }
+        }
+        Ok(Bodies { found, lacking, unread })
+    }
+
     /// Reads the members that have no body yet, and tells why some could not be read.
     pub(crate) async fn read_members(&self, members: Members, care: Care) -> (Vec<Resource>, Vec<Error>) {
         let total = members.len();
@@ -111,6 +138,7 @@ impl Client {
         let mut members = Members::default();
         let mut page = Some(uri.to_owned());
         let mut turned: Vec<String> = Vec::new();
+        let mut listed: HashSet<String> = HashSet::new();
         while let Some(uri) = page.take().filter(|uri| turned.len() < PAGES && !turned.contains(uri)) {
             let mut resource = self.get(&uri, care).await?;
             page = next_page(&resource.body);
@@ -124,6 +152,8 @@ impl Client {
                     return Ok(members);
                 }
                 match entry(member) {
+                    // A page may repeat what stood on the one before.
+                    Some(entry) if !listed.insert(entry.uri.trim_end_matches('/').to_ascii_lowercase()) => {}
                     Some(entry) => members.entries.push(entry),
                     None => members.nameless += 1,
                 }

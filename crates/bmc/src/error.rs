@@ -40,6 +40,18 @@ pub enum Error {
         /// How it failed.
         why: String,
     },
+    /// A change was sent, and no answer came: only a look can tell what became of it.
+    #[error("{url} did not answer {method} {path}: {why}; whether it was carried out will be seen at the next look")]
+    ResultUnknown {
+        /// The BMC.
+        url: String,
+        /// `POST`, `PATCH`, …
+        method: String,
+        /// Of what.
+        path: String,
+        /// How it failed.
+        why: String,
+    },
     /// Something answered that is not Redfish.
     #[error("{url} does not speak Redfish: {why}")]
     NotRedfish {
@@ -102,16 +114,12 @@ pub enum Error {
         said: String,
     },
     /// The circuit breaker is open.
-    #[error("{url} has failed {failures} times in a row and is left alone for {retry_in_seconds} s more; last: {last}")]
+    #[error("{last}")]
     BreakerOpen {
-        /// The BMC.
-        url: String,
-        /// How often.
-        failures: u32,
-        /// Until the next try.
-        retry_in_seconds: u64,
-        /// The last failure.
+        /// The last failure: nothing was sent since, so that is what is known.
         last: String,
+        /// Its kind.
+        kind: Kind,
     },
     /// No such system.
     #[error("{url} has no system {wanted:?}; it has {offered}")]
@@ -124,7 +132,10 @@ pub enum Error {
         offered: String,
     },
     /// No system at all.
-    #[error("{url} lists no system; it may be the manager of an enclosure, or still starting")]
+    #[error(
+        "{url} lists no system, so there is no server to manage: it may be the manager of an enclosure or of a power strip, or still \
+         starting. Give the address of the server's own BMC"
+    )]
     NoSystem {
         /// The BMC.
         url: String,
@@ -219,14 +230,13 @@ impl Error {
             Self::AddressInvalid { .. } => Kind::AddressInvalid,
             Self::ProtocolUnsupported { .. } => Kind::ProtocolUnsupported,
             Self::TrustInvalid { .. } => Kind::TrustInvalid,
-            Self::Unreachable { .. } => Kind::Unreachable,
+            Self::Unreachable { .. } | Self::ResultUnknown { .. } => Kind::Unreachable,
             Self::NotRedfish { .. } => Kind::NotRedfish,
             Self::CertificateUntrusted { .. } => Kind::CertificateUntrusted,
             Self::CertificateChanged { .. } => Kind::CertificateChanged,
             Self::AuthenticationFailed { .. } => Kind::AuthenticationFailed,
             Self::PasswordChangeRequired { .. } => Kind::PasswordChangeRequired,
             Self::SessionLimit { .. } => Kind::SessionLimit,
-            Self::BreakerOpen { .. } => Kind::BreakerOpen,
             Self::SystemNotFound { .. } | Self::NoSystem { .. } => Kind::SystemNotFound,
             Self::SystemAmbiguous { .. } => Kind::SystemAmbiguous,
             Self::Refused(refusal) => refusal.kind(),
@@ -234,7 +244,7 @@ impl Error {
             Self::MediaRefused { .. } => Kind::MediaRefused,
             Self::TaskFailed { .. } => Kind::TaskFailed,
             Self::BadAnswer { .. } => Kind::BadAnswer,
-            Self::TooSlow { kind, .. } => *kind,
+            Self::TooSlow { kind, .. } | Self::BreakerOpen { kind, .. } => *kind,
             Self::Closed { .. } => Kind::Internal,
         }
     }
@@ -260,6 +270,19 @@ impl Error {
             }
             Self::Unsupported { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Whether the BMC cannot be spoken to at all, whatever it is asked.
+    pub(crate) fn is_about_the_bmc(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => refusal.status == 401 || refusal.problem.is_session_limit(),
+            Self::BadAnswer { .. }
+            | Self::Unsupported { .. }
+            | Self::Unreachable { .. }
+            | Self::TooSlow { .. }
+            | Self::ResultUnknown { .. } => false,
+            _ => true,
         }
     }
 

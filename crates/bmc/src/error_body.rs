@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::lenient;
 use crate::resource::View;
 
 /// A BMC may answer a page of HTML; a condition should not.
@@ -39,7 +40,7 @@ const NOT_READY: &[&str] = &[
 impl Problem {
     /// Reads the body of an error answer, whatever it is.
     pub(crate) fn read(status: u16, content_type: &str, body: &[u8]) -> Self {
-        if let Ok(value) = serde_json::from_slice::<Value>(body) {
+        if let Ok(value) = lenient::parse(body) {
             return Self::from_json(&value);
         }
         let text = String::from_utf8_lossy(body);

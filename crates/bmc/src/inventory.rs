@@ -1,12 +1,14 @@
 //! What a server is made of. Only the system itself is indispensable; any other part may be missing, broken or slow.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::hardware::{Controller, Firmware, Hardware, MemoryModule, Nic, Processor};
+use engine::hardware::{Controller, Firmware, Hardware, MemoryModule, Nic, Part, Processor};
 use tokio::time::Instant;
 
 use crate::choice::is_baseboard;
 use crate::client::Care;
+use crate::collection::{Bodies, Members};
 use crate::error::Error;
 use crate::resource::{Resource, View, last_segment};
 use crate::system::RedfishSystem;
@@ -17,19 +19,67 @@ mod storage;
 
 use chassis::Enclosure;
 
-/// What is not read by then is left out, so that a slow part does not cost the whole inventory.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// Longer firmware lists are read only where they come in one piece. DGX lists 66, one by one.
-const FIRMWARE_TO_WALK: usize = 72;
+/// What is not read by then is left out and said to be missing, so that a slow part does not cost the whole inventory.
+const PATIENCE: Duration = Duration::from_secs(200);
+/// What a registration may cost. Only lists that come in one piece, and what a server is chosen by, are read beyond that.
+const REQUESTS: u64 = 30;
 /// A baseboard's parts are read one by one only up to here: eight GPUs and what drives them.
 const BASEBOARD_TO_WALK: usize = 16;
 const BOOT_OPTIONS_TO_WALK: usize = 16;
 
+/// One reading of the inventory: until when, what it has cost, and what could not be read.
+pub(super) struct Round {
+    until: Instant,
+    /// How many requests had been sent when it began.
+    sent_before: u64,
+    unread: Mutex<Vec<Part>>,
+    enclosure: Enclosure,
+}
+
+impl Round {
+    /// Something of this part is there and could not be read.
+    fn missed(&self, part: Part) {
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        if !unread.contains(&part) {
+            unread.push(part);
+            unread.sort_unstable();
+        }
+    }
+
+    fn has_missed(&self, part: Part) -> bool {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).contains(&part)
+    }
+
+    fn into_unread(self) -> Vec<Part> {
+        self.unread.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Processors as they were read, and how many more are listed.
+#[derive(Default)]
+struct Processors {
+    cpus: Vec<Processor>,
+    accelerators: Vec<Processor>,
+    lacking: usize,
+}
+
+/// Memory modules as they were read, and whether more are listed.
+#[derive(Default)]
+struct Memory {
+    modules: Vec<MemoryModule>,
+    is_partial: bool,
+}
+
 impl RedfishSystem {
-    pub(crate) async fn take_inventory(&self, system: &Resource) -> Result<Hardware, Error> {
+    /// Takes the inventory. `sent_before` is how many requests had been sent when this look began.
+    pub(crate) async fn take_inventory(&self, system: &Resource, sent_before: u64) -> Result<Hardware, Error> {
         let view = system.view();
-        let until = Instant::now() + PATIENCE;
-        let enclosure = Enclosure::new(view.links("/Links/Chassis"));
+        let round = Round {
+            until: Instant::now() + PATIENCE,
+            sent_before,
+            unread: Mutex::default(),
+            enclosure: Enclosure::new(view.links("/Links/Chassis")),
+        };
         // Not hardware, but what a first act would have to ask.
         let resets = async {
             if let Some(known) = self.known() {
@@ -37,18 +87,29 @@ impl RedfishSystem {
             }
             Ok(())
         };
-        let (manager, processors, memory, drives, nics, firmware, resets) = futures::join!(
-            self.part("manager", until, self.controller()),
-            self.part("processors", until, self.processors(view)),
-            self.part("memory", until, self.memory(view)),
-            self.part("drives", until, self.drives(view, &enclosure)),
-            self.part("network interfaces", until, self.nics(view, &enclosure)),
-            self.part("firmware", until, self.firmware()),
-            self.part("kinds of reset", until, resets),
+        let service = self.client.service().await?;
+        // Lists that come in one piece are read beside the rest; those that are walked have to fit into what is left.
+        let is_walked = service.expand().is_none();
+        let lists = async {
+            if is_walked {
+                return Ok((None, None));
+            }
+            let (memory, firmware) = futures::join!(
+                self.part(&round, Part::Memory, self.memory(view, &round)),
+                self.part(&round, Part::Firmware, self.firmware(&round)),
+            );
+            Ok::<_, Error>((Some(memory?), Some(firmware?)))
+        };
+        let (manager, processors, drives, nics, lists, resets) = futures::join!(
+            self.part(&round, Part::Manager, self.controller()),
+            self.part(&round, Part::Processors, self.processors(view, &round)),
+            self.part(&round, Part::Drives, self.drives(view, &round)),
+            self.part(&round, Part::Nics, self.nics(view, &round)),
+            lists,
+            self.part(&round, Part::Manager, resets),
         );
         resets?;
-        let service = self.client.service().await?;
-        let bmc = manager?;
+        let (bmc, processors, (memory, firmware)) = (manager?, processors?, lists?);
         // Which generation it is may only be known now that the manager was read.
         let quirks = self.known().map(|known| known.quirks);
         let mut hardware = Hardware {
@@ -70,57 +131,108 @@ impl RedfishSystem {
             },
             drives: drives?,
             nics: nics?,
-            firmware: firmware?,
             ..Hardware::default()
         };
         if quirks.is_some_and(|quirks| quirks.serial_is_sku) {
             hardware.serial_number = hardware.sku.clone().or(hardware.serial_number);
         }
-        (hardware.processors, hardware.accelerators) = processors?;
-        hardware.memory_modules = memory?;
+        self.part(&round, Part::Chassis, self.identify_by_chassis(system, &round, &mut hardware)).await?;
+        let memory = match memory {
+            Some(memory) => memory,
+            None => self.part(&round, Part::Memory, self.memory(view, &round)).await?,
+        };
+        (hardware.processors, hardware.accelerators) = (processors.cpus, processors.accelerators);
+        hardware.memory_modules = memory.modules;
         if hardware.accelerators.is_empty() || hardware.processors.is_empty() {
-            self.part("baseboard", until, self.add_baseboards(view, &mut hardware)).await?;
+            self.part(&round, Part::Processors, self.add_baseboards(view, &mut hardware)).await?;
+        }
+        if processors.lacking > 0 {
+            let summarised = read::lacking_processors(view, &hardware.processors, processors.lacking);
+            if !summarised.is_empty() || view.number("/ProcessorSummary/Count").is_none() {
+                round.missed(Part::Processors);
+            }
+            hardware.processors.extend(summarised);
         }
         if hardware.processors.is_empty() {
             hardware.processors = read::summarised_processors(view);
         }
+        let summarised = read::gib_to_mib(view.float("/MemorySummary/TotalSystemMemoryGiB"));
         hardware.memory_mib = hardware.memory_modules.iter().filter_map(|module| module.capacity_mib).sum();
-        if hardware.memory_mib == 0 {
-            hardware.memory_mib = read::gib_to_mib(view.float("/MemorySummary/TotalSystemMemoryGiB"));
+        if hardware.memory_mib == 0 || (summarised > hardware.memory_mib && (memory.is_partial || round.has_missed(Part::Memory))) {
+            hardware.memory_mib = summarised;
         }
-        self.part("chassis", until, self.identify_by_chassis(system, &enclosure, &mut hardware)).await?;
+        hardware.firmware = match firmware {
+            Some(firmware) => firmware,
+            None => self.part(&round, Part::Firmware, self.firmware(&round)).await?,
+        };
+        hardware.unread = round.into_unread();
+        if !hardware.unread.is_empty() {
+            tracing::warn!("parts of {} could not be read: {:?}", self.client.origin(), hardware.unread);
+            // A BMC that went away meanwhile must not look like a server without disks.
+            self.client.get(&system.uri, Care::Needed).await?;
+        }
         Ok(hardware)
+    }
+
+    /// What may still be asked for within what a registration should cost.
+    pub(super) fn left(&self, round: &Round) -> usize {
+        let spent = self.client.wire().sent().saturating_sub(round.sent_before);
+        usize::try_from(REQUESTS.saturating_sub(spent)).unwrap_or_default()
     }
 
     /// An optional part, within the time that there is.
     async fn part<T: Default>(
         &self,
-        what: &str,
-        until: Instant,
+        round: &Round,
+        part: Part,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let outcome = tokio::time::timeout_at(until, work).await.unwrap_or_else(|_| {
-            tracing::warn!("{what} of {} left out: not read within {} s", self.client.origin(), PATIENCE.as_secs());
-            Ok(T::default())
-        });
-        self.leniently(what, outcome)
+        match tokio::time::timeout_at(round.until, work).await {
+            Ok(outcome) => self.leniently(round, part, outcome),
+            Err(_) => {
+                tracing::debug!("{} of {} not read in time", part.as_str(), self.client.origin());
+                round.missed(part);
+                Ok(T::default())
+            }
+        }
     }
 
-    /// Nothing instead of an error when the BMC lacks this. That it could not be asked is an error of the whole inventory.
-    fn leniently<T: Default>(&self, what: &str, outcome: Result<T, Error>) -> Result<T, Error> {
+    /// Nothing instead of an error when the BMC lacks this, or cannot tell it now. That it cannot be asked for anything is an error
+    /// of the whole inventory.
+    fn leniently<T: Default>(&self, round: &Round, part: Part, outcome: Result<T, Error>) -> Result<T, Error> {
         match outcome {
             Err(error) if error.is_about_this_resource() => {
-                tracing::debug!("{what} of {} left out: {error}", self.client.origin());
+                tracing::debug!("{} of {} left out: {error}", part.as_str(), self.client.origin());
+                Ok(T::default())
+            }
+            Err(error) if !error.is_about_the_bmc() => {
+                tracing::debug!("{} of {} not read: {error}", part.as_str(), self.client.origin());
+                round.missed(part);
                 Ok(T::default())
             }
             other => other,
         }
     }
 
-    async fn collection(&self, system: View<'_>, name: &str) -> Result<Vec<Resource>, Error> {
-        let Some(uri) = system.link(&format!("/{name}")) else { return Ok(Vec::new()) };
-        let members = self.client.list(&uri, Care::Optional).await?;
-        self.client.bodies(members).await
+    async fn members(&self, view: View<'_>, name: &str) -> Result<Members, Error> {
+        match view.link(&format!("/{name}")) {
+            Some(uri) => self.client.list(&uri, Care::Optional).await,
+            None => Ok(Members::default()),
+        }
+    }
+
+    /// The bodies of members; that some could not be read is noted.
+    async fn bodies(&self, round: &Round, part: Part, members: Members) -> Result<Vec<Resource>, Error> {
+        let Bodies { found, unread, .. } = self.client.bodies_of(members).await?;
+        if unread > 0 {
+            round.missed(part);
+        }
+        Ok(found)
+    }
+
+    async fn collection(&self, round: &Round, part: Part, view: View<'_>, name: &str) -> Result<Vec<Resource>, Error> {
+        let members = self.members(view, name).await?;
+        self.bodies(round, part, members).await
     }
 
     async fn controller(&self) -> Result<Controller, Error> {
@@ -135,12 +247,33 @@ impl RedfishSystem {
         })
     }
 
-    async fn processors(&self, system: View<'_>) -> Result<(Vec<Processor>, Vec<Processor>), Error> {
-        Ok(read::sorted_processors(&self.collection(system, "Processors").await?))
+    async fn processors(&self, system: View<'_>, round: &Round) -> Result<Processors, Error> {
+        let members = self.members(system, "Processors").await?;
+        let Bodies { found, lacking, unread } = self.client.bodies_of(members).await?;
+        if unread > 0 {
+            round.missed(Part::Processors);
+        }
+        let (cpus, accelerators) = read::sorted_processors(&found);
+        Ok(Processors { cpus, accelerators, lacking: lacking + unread })
     }
 
-    async fn memory(&self, system: View<'_>) -> Result<Vec<MemoryModule>, Error> {
-        Ok(read::memory_modules(&self.collection(system, "Memory").await?))
+    /// Where modules come one by one and the system sums them up, they are read only if that is cheap.
+    async fn memory(&self, system: View<'_>, round: &Round) -> Result<Memory, Error> {
+        let sum = read::gib_to_mib(system.float("/MemorySummary/TotalSystemMemoryGiB"));
+        let members = self.members(system, "Memory").await?;
+        if sum > 0 && members.bodies().next().is_none() && members.len() > self.left(round) {
+            tracing::debug!("{} lists {} memory modules one by one; summed up instead", self.client.origin(), members.len());
+            return Ok(Memory::default());
+        }
+        let Bodies { found, lacking, unread } = self.client.bodies_of(members).await?;
+        let modules = read::memory_modules(&found);
+        let is_partial = lacking + unread > 0;
+        let read: u64 = modules.iter().filter_map(|module| module.capacity_mib).sum();
+        // What the modules have in all is a little more than what the system may use.
+        if unread > 0 || (lacking > 0 && (sum == 0 || read < sum / 100 * 98)) {
+            round.missed(Part::Memory);
+        }
+        Ok(Memory { modules, is_partial })
     }
 
     /// GPUs, and on Grace boards the CPUs and their memory, are listed under a system of their own. Its controller is away while
@@ -201,14 +334,15 @@ impl RedfishSystem {
         })
     }
 
-    async fn nics(&self, system: View<'_>, enclosure: &Enclosure) -> Result<Vec<Nic>, Error> {
-        let interfaces = self.leniently("Ethernet interfaces", self.collection(system, "EthernetInterfaces").await)?;
+    async fn nics(&self, system: View<'_>, round: &Round) -> Result<Vec<Nic>, Error> {
+        let interfaces = self.collection(round, Part::Nics, system, "EthernetInterfaces").await;
+        let interfaces = self.leniently(round, Part::Nics, interfaces)?;
         let mut nics: Vec<Nic> = interfaces.iter().filter_map(read::nic).collect();
         // XCC may list the way to itself and nothing else.
         if nics.iter().all(|nic| read::leads_to_the_bmc(&nic.id)) {
-            let mut found = self.nics_of_adapters(enclosure).await?;
+            let mut found = self.nics_of_adapters(round).await?;
             if found.is_empty() {
-                found = self.leniently("boot options", self.nics_of_boot_options(system).await)?;
+                found = self.leniently(round, Part::Nics, self.nics_of_boot_options(system).await)?;
             }
             nics.extend(found);
             read::drop_same_macs(&mut nics);
@@ -227,7 +361,11 @@ impl RedfishSystem {
         Ok(self.client.bodies(members).await?.iter().filter_map(read::nic_of_boot_option).collect())
     }
 
-    async fn firmware(&self) -> Result<Vec<Firmware>, Error> {
+    async fn firmware(&self, round: &Round) -> Result<Vec<Firmware>, Error> {
+        let is_walked = self.client.service().await?.expand().is_none();
+        if is_walked && self.left(round) < 3 {
+            return Ok(Vec::new());
+        }
         let Some(update) = &self.client.service().await?.update else { return Ok(Vec::new()) };
         let update = self.client.get(update, Care::Optional).await?;
         let Some(inventory) = update.view().link("/FirmwareInventory") else { return Ok(Vec::new()) };
@@ -239,11 +377,11 @@ impl RedfishSystem {
                 prefix.is_none_or(|prefix| id.starts_with(prefix)) && suffix.is_none_or(|suffix| !id.ends_with(suffix))
             });
         }
-        if members.bodies().next().is_none() && members.len() > FIRMWARE_TO_WALK {
+        if members.bodies().next().is_none() && members.len() > self.left(round) {
             tracing::debug!("{} lists {} pieces of firmware one by one; left out", self.client.origin(), members.len());
             return Ok(Vec::new());
         }
-        let found = self.client.bodies(members).await?;
+        let found = self.bodies(round, Part::Firmware, members).await?;
         let named = |resource: &Resource| resource.view().text("/Name").unwrap_or_else(|| resource.id());
         Ok(found
             .iter()

@@ -5,10 +5,11 @@ use std::time::Duration;
 use engine::server::{self, Media};
 use serde_json::{Map, Value, json};
 
+use crate::choice::is_baseboard;
 use crate::client::Care;
 use crate::error::{Error, Refusal};
 use crate::quirks::{InsertExtra, Quirks};
-use crate::resource::{Resource, same_uri};
+use crate::resource::{Resource, View, same_uri};
 use crate::retry::NOT_READY;
 use crate::system::{Known, RedfishSystem};
 
@@ -18,6 +19,41 @@ const BUSY_PAUSE: Duration = Duration::from_secs(3);
 /// How often an insertion is sent in other forms, and how many drives are tried.
 const FORMS: u32 = 5;
 const DRIVES: usize = 4;
+
+/// Switching remote media on takes a while.
+const ENABLE_TRIES: u32 = 6;
+const ENABLE_PAUSE: Duration = Duration::from_secs(5);
+
+/// The virtual CD drives as they were seen.
+pub(crate) struct Found {
+    pub(crate) drives: Vec<Media>,
+    /// Whether they are other servers' as well.
+    pub(crate) is_shared: bool,
+    /// By which schemes images are fetched, if by some only.
+    pub(crate) schemes: Vec<String>,
+}
+
+/// AMI's switch for images from afar. While it is off there are no drives, or they refuse every image.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RemoteMedia {
+    pub(crate) is_disabled: bool,
+    pub(crate) enable: Option<String>,
+}
+
+impl RemoteMedia {
+    pub(crate) fn read(manager: View<'_>) -> Self {
+        let status = ["/Oem/Ami/VirtualMedia/RMediaStatus", "/Oem/Ami/RMediaStatus"];
+        let status = status.iter().find_map(|pointer| manager.text(pointer));
+        Self {
+            is_disabled: status.is_some_and(|status| status.eq_ignore_ascii_case("Disabled")),
+            enable: manager.link("/Actions/Oem/#AMIVirtualMedia.EnableRMedia/target"),
+        }
+    }
+
+    fn can_be_enabled(&self) -> bool {
+        self.is_disabled && self.enable.is_some()
+    }
+}
 
 /// The virtual CD drives of a system.
 #[derive(Debug, Clone)]
@@ -63,10 +99,77 @@ impl Drive {
 }
 
 impl RedfishSystem {
-    pub(crate) async fn look_at_media(&self) -> Result<Vec<Media>, Error> {
+    /// The drives as they are.
+    pub(crate) async fn look_at_media(&self) -> Result<Found, Error> {
         let known = self.ready_to_look().await?;
         let slots = self.read_slots(&known).await?;
-        Ok(slots.drives.iter().map(Drive::media).collect())
+        let is_shared = self.is_shared(&slots).await?;
+        let known = self.known().unwrap_or(known);
+        let mut drives: Vec<Media> = slots.drives.iter().map(Drive::media).collect();
+        if drives.is_empty() && known.remote_media.can_be_enabled() {
+            // They come when an image is to be inserted.
+            drives.push(Media { slot: "remote media, switched off".into(), image: None, inserted: false });
+        }
+        Ok(Found { drives, is_shared, schemes: schemes(&slots.drives, known.quirks) })
+    }
+
+    /// Switches images from afar on, where the BMC says that they are off, and waits for the drives to come.
+    async fn enable_remote_media(&self, known: &Known) -> Result<Known, Error> {
+        if !known.manager_was_read && known.media_of_manager.is_none() && known.slots.is_none() {
+            // Finding the drives reads the manager.
+            self.find_slots(known).await?;
+        }
+        let known = self.known().unwrap_or_else(|| known.clone());
+        if !known.remote_media.is_disabled {
+            return Ok(known);
+        }
+        let Some(target) = known.remote_media.enable.clone() else {
+            return Err(self.unsupported(
+                "take an image: remote media are switched off in its settings (RMediaStatus); switch them on there",
+            ));
+        };
+        tracing::info!("remote media of {} are switched off; switching them on", self.client.origin());
+        let answer = self.client.post(&target, &json!({"RMediaState": "Enable"})).await?;
+        self.client.follow(answer).await?;
+        self.update(|known| known.slots = None);
+        for _ in 0..ENABLE_TRIES {
+            tokio::time::sleep(ENABLE_PAUSE).await;
+            let now = self.known().unwrap_or_else(|| known.clone());
+            self.read_manager(&now).await?;
+            let now = self.known().unwrap_or(now);
+            if !now.remote_media.is_disabled && !self.find_slots(&now).await?.drives.is_empty() {
+                return Ok(self.known().unwrap_or(now));
+            }
+        }
+        Err(self.unsupported(
+            "take an image: remote media are switched off in its settings (RMediaStatus) and stay so; switch them on there",
+        ))
+    }
+
+    /// Drives that do not hang below the system are its manager's, and those of a manager of several servers are shared.
+    async fn is_shared(&self, slots: &Slots) -> Result<bool, Error> {
+        let Some(mut known) = self.known().filter(|_| !slots.drives.is_empty()) else { return Ok(false) };
+        if is_below(&slots.collection, &known.uri) {
+            return Ok(false);
+        }
+        if known.neighbours.is_none() {
+            let systems = self.client.list(&self.client.service().await?.systems, Care::Optional).await?;
+            let others = systems.uris().filter(|uri| !is_baseboard(uri) && !same_uri(uri, &known.uri)).count();
+            self.update(|known| known.neighbours = Some(others));
+            known = self.known().unwrap_or(known);
+        }
+        // With no other server there is nobody to share with.
+        if known.neighbours == Some(0) {
+            return Ok(false);
+        }
+        if !known.manager_was_read {
+            match self.read_manager(&known).await {
+                // Who cannot be asked may serve them all.
+                Err(error) if error.is_about_this_resource() => return Ok(true),
+                read => read?,
+            };
+        }
+        Ok(self.known().is_some_and(|known| known.manager_is_shared))
     }
 
     /// Whether neither the system nor its manager links virtual media, as switches and DPUs do not. Costs no request.
@@ -79,17 +182,23 @@ impl RedfishSystem {
 
     pub(crate) async fn insert(&self, image: &str) -> Result<(), Error> {
         let known = self.ready_to_act().await?;
+        let known = self.enable_remote_media(&known).await?;
         let slots = match known.slots.clone() {
             Some(slots) => slots,
             None => self.find_slots(&known).await?,
         };
+        let is_shared = self.is_shared(&slots).await?;
+        let _turn = if is_shared { Some(self.client.media_turn().await) } else { None };
         let mut last = None;
         for drive in slots.drives.iter().take(DRIVES) {
+            if is_shared {
+                self.check_that_it_is_empty(drive, image).await?;
+            }
             // Never skipped because the image seems to be in there already: an iDRAC shows what was ejected long ago.
-            if drive.media().is_occupied() {
+            if drive.media().is_occupied() && !is_shared {
                 self.eject(drive).await?;
             }
-            match self.insert_into(drive, image, known.quirks).await {
+            match self.insert_into(drive, image, known.quirks, is_shared).await {
                 Ok(()) => return Ok(()),
                 // Cisco reserves drives for its console, OpenBMC lists drives that only a browser can fill.
                 Err(error) if error.refusal().is_some_and(|refusal| matches!(refusal.status, 404 | 405 | 501)) => {
@@ -101,6 +210,21 @@ impl RedfishSystem {
         Err(last.unwrap_or_else(|| {
             self.unsupported("take an image: it shows no virtual CD drive (a licence may be missing)")
         }))
+    }
+
+    /// Another server may run from what is in a shared drive. Whoever knows that nobody does ejects it first.
+    async fn check_that_it_is_empty(&self, drive: &Drive, image: &str) -> Result<(), Error> {
+        let now = Drive::read(&self.client.get(&drive.uri, Care::Needed).await?);
+        if !now.media().is_occupied() {
+            return Ok(());
+        }
+        let held = now.image.as_deref().map_or_else(|| "an image".into(), server::without_secrets);
+        let said = format!(
+            "its drive {} serves several servers and holds {held}, which is not ejected: another server may run from it",
+            now.id
+        );
+        let image = server::without_secrets(image);
+        Err(Error::MediaRefused { url: self.client.origin().to_owned(), image, said })
     }
 
     pub(crate) async fn eject_all(&self) -> Result<(), Error> {
@@ -248,7 +372,7 @@ impl RedfishSystem {
         Ok(seen)
     }
 
-    async fn insert_into(&self, drive: &Drive, image: &str, quirks: &Quirks) -> Result<(), Error> {
+    async fn insert_into(&self, drive: &Drive, image: &str, quirks: &Quirks, is_shared: bool) -> Result<(), Error> {
         let mut extras = quirks.insert_extras.to_vec();
         let (mut forms, mut busy, mut was_checked) = (0, 0, false);
         loop {
@@ -283,7 +407,7 @@ impl RedfishSystem {
                 if now.inserted && now.image.is_some() && now.media().may_hold(image) {
                     return Ok(());
                 }
-                if now.media().is_occupied() {
+                if now.media().is_occupied() && !is_shared {
                     self.eject(&now).await?;
                     continue;
                 }
@@ -411,6 +535,11 @@ impl RedfishSystem {
     }
 }
 
+fn is_below(uri: &str, owner: &str) -> bool {
+    let owner = owner.trim_end_matches('/');
+    uri.get(..owner.len()).is_some_and(|start| start.eq_ignore_ascii_case(owner)) && uri[owner.len()..].starts_with('/')
+}
+
 /// A drive for CDs that takes an image by itself, by action or by change.
 fn is_usable(resource: &Resource, quirks: &Quirks) -> bool {
     let view = resource.view();
@@ -460,6 +589,17 @@ fn protocol_of(image: &str) -> String {
         Some("SMB" | "CIFS") => "CIFS".into(),
         Some(scheme) => scheme.to_owned(),
         None => "HTTP".into(),
+    }
+}
+
+/// By which schemes images are fetched, where that is certain: firmware of which it is known, and drives that list HTTPS and not
+/// HTTP. Other lists tell less than the BMC takes.
+fn schemes(drives: &[Drive], quirks: &Quirks) -> Vec<String> {
+    let lists = |drive: &Drive, protocol: &str| drive.protocols.iter().any(|listed| listed.eq_ignore_ascii_case(protocol));
+    let is_strict = |drive: &&Drive| lists(drive, "HTTPS") && !lists(drive, "HTTP");
+    match drives.first().filter(is_strict) {
+        Some(drive) => drive.protocols.iter().map(|protocol| protocol.to_ascii_lowercase()).collect(),
+        None => quirks.image_schemes.iter().map(|scheme| (*scheme).to_owned()).collect(),
     }
 }
 

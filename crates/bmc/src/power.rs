@@ -159,6 +159,10 @@ impl RedfishSystem {
             if goal.is_reached(power) {
                 return Ok(());
             }
+            // It failed over it, so it may have carried it out all the same: a second one would be one too many.
+            if goal == Goal::Restart && power != PowerState::Off && refusal.is_server_failure() {
+                return Err(error);
+            }
             if goal == Goal::Restart && power == PowerState::Off {
                 goal = Goal::On;
                 chain = ON.iter().copied().filter(is_allowed).collect();
@@ -230,7 +234,7 @@ impl RedfishSystem {
             .unwrap_or("GracefulRestart");
         match self.client.post_once(&target, &json!({"ResetType": kind})).await {
             // It answered a moment ago; that it does not any more is what was asked for.
-            Ok(_) | Err(Error::Unreachable { .. }) => Ok(()),
+            Ok(_) | Err(Error::Unreachable { .. } | Error::ResultUnknown { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -9,6 +9,7 @@ use http::header::{AUTHORIZATION, HeaderName, HeaderValue, LOCATION};
 use tokio::time::Instant;
 
 use crate::error::Error;
+use crate::farewell;
 use crate::resource::{View, path_of};
 use crate::wire::{Answer, Ask, Wire, WireError};
 
@@ -20,7 +21,7 @@ const BASIC_FOR_NOW: Duration = Duration::from_mins(10);
 const LOGOUT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How we are known to the BMC at the moment.
-enum Standing {
+pub(crate) enum Standing {
     Unknown,
     Token {
         token: HeaderValue,
@@ -156,6 +157,7 @@ impl Session {
             };
             let mut token = token.clone();
             token.set_sensitive(true);
+            wire.learn_token(&token);
             let body = answer.json().unwrap_or_default();
             let body = View(&body);
             // By whatever name it calls itself in there: a session that cannot be found again cannot be ended.
@@ -243,12 +245,16 @@ impl Session {
 
     /// Ends the session and lets no further request through.
     pub(crate) async fn close(&self, wire: &Wire) {
-        let standing = {
-            let mut state = self.state();
-            state.generation += 1;
-            std::mem::replace(&mut state.standing, Standing::Closed)
-        };
-        standing.end(wire).await;
+        let left = self.shut();
+        farewell::counted(left.end(wire)).await;
+    }
+
+    /// Lets no further request through, and gives away what there was; whoever takes it ends it. A login that is under way ends
+    /// its own session.
+    pub(crate) fn shut(&self) -> Standing {
+        let mut state = self.state();
+        state.generation += 1;
+        std::mem::replace(&mut state.standing, Standing::Closed)
     }
 
     /// Lets credentials that were refused be tried once more.
@@ -258,11 +264,6 @@ impl Session {
             state.generation += 1;
             state.standing = Standing::Unknown;
         }
-    }
-
-    /// Whether a session lives that nobody has ended.
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(self.state().standing, Standing::Token { .. })
     }
 
     fn refuse(&self, pass: &Pass, error: Error) -> Error {
@@ -290,8 +291,12 @@ impl Session {
 }
 
 impl Standing {
+    pub(crate) fn is_session(&self) -> bool {
+        matches!(self, Self::Token { .. })
+    }
+
     /// Ends the session, if this is one.
-    async fn end(self, wire: &Wire) {
+    pub(crate) async fn end(self, wire: &Wire) {
         let Self::Token { token, uri: Some(uri) } = self else { return };
         let ask = Ask { method: Method::DELETE, authorisation: Some((X_AUTH_TOKEN, token)), ..Ask::get(&uri) };
         match tokio::time::timeout(LOGOUT_TIMEOUT, wire.exchange_anyway(&ask)).await {

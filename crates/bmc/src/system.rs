@@ -13,7 +13,7 @@ use crate::boot_attributes::AttributeBoot;
 use crate::choice::{Chosen, SystemChoice, is_baseboard};
 use crate::client::{Care, Client};
 use crate::error::Error;
-use crate::media::Slots;
+use crate::media::{RemoteMedia, Slots};
 use crate::power::ResetAction;
 use crate::quirks::{self, Facts, Quirks};
 use crate::resource::{Resource, View, same_uri};
@@ -21,6 +21,8 @@ use crate::{Bmc, Manner};
 
 /// However slow a BMC is, nobody waits longer than this for one operation.
 const OPERATION: Duration = Duration::from_mins(2);
+/// But for the inventory: thirty answers of a BMC that needs ten seconds for each.
+const INVENTORY: Duration = Duration::from_mins(4);
 
 /// But for virtual media: some BMCs fetch the image before they answer.
 const MEDIA: Duration = Duration::from_secs(150);
@@ -52,8 +54,12 @@ pub(crate) struct Known {
     pub(crate) media_of_system: Option<String>,
     pub(crate) media_of_manager: Option<String>,
     pub(crate) slots: Option<Slots>,
+    /// Whether the manager serves images from afar at all, where that can be switched.
+    pub(crate) remote_media: RemoteMedia,
     /// Baseboards that are listed as systems beside this one; `None` where nobody has looked.
     pub(crate) baseboards: Option<Vec<String>>,
+    /// How many other servers are listed beside this one; `None` where nobody has looked.
+    pub(crate) neighbours: Option<usize>,
     /// What the manager's attributes say about booting, where that is how a virtual CD is booted.
     pub(crate) attributes: AttributeBoot,
 }
@@ -70,6 +76,7 @@ impl RedfishSystem {
     }
 
     async fn look_at(&self, scope: Scope) -> Result<Seen, Error> {
+        let sent_before = self.client.wire().sent();
         let (known, system) = self.read_system().await?;
         let view = system.view();
         let mut seen = Seen {
@@ -78,12 +85,14 @@ impl RedfishSystem {
             boot: known.boot.as_override(known.quirks),
             progress: progress(view, known.quirks),
             media: None,
+            shares_drives: false,
+            image_schemes: Vec::new(),
             hardware: None,
             uuid: view.uuid(),
             certificate: self.client.certificate().map(crate::Fingerprint::to_hex),
         };
         if scope == Scope::Inventory {
-            seen.hardware = Some(Box::new(Box::pin(self.take_inventory(&system)).await?));
+            seen.hardware = Some(Box::new(Box::pin(self.take_inventory(&system, sent_before)).await?));
             seen.media = self.lacks_media().then(Vec::new);
         }
         if let Some(armed) = self.armed_by_attributes(scope).await? {
@@ -94,7 +103,10 @@ impl RedfishSystem {
             seen.boot = Some(pending);
         }
         if scope == Scope::Boot {
-            seen.media = Some(self.look_at_media().await?);
+            let found = self.look_at_media().await?;
+            seen.media = Some(found.drives);
+            seen.shares_drives = found.is_shared;
+            seen.image_schemes = found.schemes;
         }
         Ok(seen)
     }
@@ -142,8 +154,14 @@ impl RedfishSystem {
             known.facts.manager_firmware = manager.view().text("/FirmwareVersion");
             known.attributes.learn(&manager);
             known.media_of_manager = manager.view().link("/VirtualMedia");
+            known.remote_media = RemoteMedia::read(manager.view());
             let servers = manager.view().links("/Links/ManagerForServers");
-            known.manager_is_shared = servers.iter().any(|uri| !is_baseboard(uri) && !same_uri(uri, &known.uri));
+            known.manager_is_shared = if servers.is_empty() {
+                // It does not say, so whatever is listed beside this one may be its own as well.
+                known.neighbours.is_some_and(|others| others > 0)
+            } else {
+                servers.iter().any(|uri| !is_baseboard(uri) && !same_uri(uri, &known.uri))
+            };
             known.quirks = self.quirks_for(&known.facts);
         });
         Ok(manager)
@@ -183,7 +201,7 @@ impl RedfishSystem {
             oem: service.oem.clone(),
             ..Facts::default()
         };
-        let Chosen { system, baseboards } = self.choose().await?;
+        let Chosen { system, baseboards, neighbours } = self.choose().await?;
         let view = system.view();
         let facts = Facts {
             system_id: Some(system.id()),
@@ -196,6 +214,7 @@ impl RedfishSystem {
         tracing::debug!(system = system.uri, family = quirks.name, "found the system of {}", self.client.origin());
         let mut known = Known::new(system.uri.clone(), quirks, facts);
         known.baseboards = baseboards;
+        known.neighbours = neighbours;
         known.learn(&system);
         *self.slot() = Some(known.clone());
         Ok((known, system))
@@ -227,7 +246,9 @@ impl Known {
             media_of_system: None,
             media_of_manager: None,
             slots: None,
+            remote_media: RemoteMedia::default(),
             baseboards: None,
+            neighbours: None,
             attributes: AttributeBoot::default(),
         }
     }
@@ -249,7 +270,8 @@ impl Known {
 
 impl Bmc for RedfishSystem {
     fn look(&self, scope: Scope) -> BoxFuture<'_, Result<Seen, Error>> {
-        self.bounded("looking at the server", self.look_at(scope)).boxed()
+        let limit = if scope == Scope::Inventory { INVENTORY } else { OPERATION };
+        self.bounded_by(limit, "looking at the server", self.look_at(scope)).boxed()
     }
 
     fn power_on(&self) -> BoxFuture<'_, Result<(), Error>> {

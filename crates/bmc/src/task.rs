@@ -80,7 +80,7 @@ impl Client {
                         Progress::Running => {}
                         Progress::Finished => return Ok(()),
                         Progress::Failed(said) => {
-                            let said = self.wire().credentials().redact(said);
+                            let said = self.wire().redact(said);
                             return Err(Error::TaskFailed {
                                 url: self.origin().to_owned(),
                                 task: monitor.to_owned(),

@@ -1,6 +1,7 @@
 //! One exchange with a BMC: lanes, time-out, redirects, breaker and metrics. Knows no sessions.
 
 use std::io::Read as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,15 +11,17 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, LOCATION,
 };
 use http::{HeaderMap, Method, Uri};
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::address::Address;
-use crate::breaker::{Admission, Breaker};
+use crate::breaker::{Admission, Breaker, Trouble};
 use crate::credentials::Credentials;
 use crate::error::{Error, Refusal};
 use crate::error_body::Problem;
+use crate::lenient;
 use crate::observer::Observer;
 use crate::resource::{Resource, View, path_of};
 use crate::retry::Dice;
@@ -30,6 +33,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// The same for a change of virtual media: some BMCs fetch the image before they answer, which takes 75 s and more.
 const MEDIA_TIMEOUT: Duration = Duration::from_secs(140);
 const REDIRECTS: usize = 3;
+/// How many tokens of former sessions are remembered, so that they are not shown.
+const TOKENS: usize = 4;
 /// As long as an answer may be that comes uncompressed.
 const BODY_LIMIT: u64 = 8 * 1024 * 1024;
 
@@ -108,12 +113,12 @@ impl Answer {
     }
 
     pub(crate) fn json(&self) -> Option<Value> {
-        serde_json::from_slice(&self.body).ok()
+        lenient::parse(&self.body).ok()
     }
 
-    /// The resource that was read.
-    pub(crate) fn resource(&self, origin: &str) -> Result<Resource, Error> {
-        let body: Value = serde_json::from_slice(&self.body).map_err(|error| Error::BadAnswer {
+    /// The resource that was read. What is wrong with it may quote what the BMC was sent in confidence.
+    fn resource(&self, origin: &str) -> Result<Resource, Error> {
+        let body: Value = lenient::parse(&self.body).map_err(|error| Error::BadAnswer {
             url: format!("{origin}{}", self.path),
             why: if self.body.is_empty() {
                 "the body is empty".into()
@@ -147,6 +152,10 @@ pub(crate) struct Wire {
     changes: Semaphore,
     /// The last thing that went wrong, for operations that run out of time.
     trouble: Mutex<Option<(Kind, String)>>,
+    /// How many requests were sent.
+    sent: AtomicU64,
+    /// Tokens of sessions that we had: a BMC may quote them.
+    tokens: Mutex<Vec<SecretString>>,
 }
 
 impl Wire {
@@ -169,6 +178,8 @@ impl Wire {
             reads: Semaphore::new(2),
             changes: Semaphore::new(1),
             trouble: Mutex::new(None),
+            sent: AtomicU64::new(0),
+            tokens: Mutex::default(),
         }
     }
 
@@ -188,6 +199,11 @@ impl Wire {
         self.transport.as_ref()
     }
 
+    /// How many requests were sent so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
     /// Takes and forgets what went wrong last.
     pub(crate) fn take_trouble(&self) -> Option<(Kind, String)> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -201,16 +217,14 @@ impl Wire {
     pub(crate) async fn exchange(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
         match self.breaker.admit() {
             Admission::Yes => {}
-            Admission::No { retry_in, failures, last } => return Err(self.open(retry_in, failures, last).into()),
+            Admission::No { last } => return Err(self.left_alone(last).into()),
             Admission::AfterProbe(probe) => {
                 let answer = self.send(&Ask::get(ROOT)).await;
                 drop(probe);
                 match answer {
                     Ok(answer) if answer.status < 500 => {}
                     _ => match self.breaker.admit() {
-                        Admission::No { retry_in, failures, last } => {
-                            return Err(self.open(retry_in, failures, last).into());
-                        }
+                        Admission::No { last } => return Err(self.left_alone(last).into()),
                         _ => answer.map(|_| ())?,
                     },
                 }
@@ -226,7 +240,35 @@ impl Wire {
 
     /// What the BMC said, without what it was sent in confidence.
     pub(crate) fn problem(&self, answer: &Answer) -> Problem {
-        answer.problem().map_sentence(|text| self.credentials.redact(text))
+        answer.problem().map_sentence(|text| self.redact(text))
+    }
+
+    /// A text of the BMC, without what it was sent in confidence.
+    pub(crate) fn redact(&self, text: String) -> String {
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = tokens.iter().map(ExposeSecret::expose_secret).fold(text, |text, token| {
+            if text.contains(token) { text.replace(token, "[token]") } else { text }
+        });
+        self.credentials.redact(text)
+    }
+
+    /// Never to be shown from now on.
+    pub(crate) fn learn_token(&self, token: &HeaderValue) {
+        // Too short a one would cut words apart and tell more than it hides.
+        let Some(token) = token.to_str().ok().filter(|token| token.len() >= 4) else { return };
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens.len() >= TOKENS {
+            tokens.remove(0);
+        }
+        tokens.push(SecretString::from(token.to_owned()));
+    }
+
+    /// The resource that was read.
+    pub(crate) fn resource(&self, answer: &Answer) -> Result<Resource, Error> {
+        answer.resource(&self.origin).map_err(|error| match error {
+            Error::BadAnswer { url, why } => Error::BadAnswer { url, why: self.redact(why) },
+            other => other,
+        })
     }
 
     /// The refusal that an answer is.
@@ -270,8 +312,8 @@ impl Wire {
         }
     }
 
-    fn open(&self, retry_in: Duration, failures: u32, last: String) -> Error {
-        Error::BreakerOpen { url: self.origin.clone(), failures, retry_in_seconds: retry_in.as_secs().max(1), last }
+    fn left_alone(&self, last: Trouble) -> Error {
+        Error::BreakerOpen { last: last.told, kind: last.kind }
     }
 
     async fn follow(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
@@ -315,6 +357,7 @@ impl Wire {
 
     async fn send_now(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
         let request = self.request(ask)?;
+        self.sent.fetch_add(1, Ordering::Relaxed);
         let started = Instant::now();
         let limit = ask.limit();
         let sent = tokio::time::timeout(limit, self.transport.send(request)).await;
@@ -333,7 +376,7 @@ impl Wire {
                     let refusal = self.refusal(&ask.method, &answer);
                     self.note_trouble(refusal.kind(), refusal.to_string());
                     if !ask.optional {
-                        self.breaker.failed(refusal.to_string(), self.dice.roll());
+                        self.breaker.failed(Trouble::of(&refusal), self.dice.roll());
                     }
                 }
                 Ok(answer)
@@ -343,8 +386,8 @@ impl Wire {
                 let told = self.explain(WireError::Transport(error.clone()));
                 tracing::debug!(method = %ask.method, path = ask.path, %error, "no answer from {}", self.origin);
                 self.note_trouble(told.kind(), told.to_string());
-                if error.is_transient() {
-                    self.breaker.failed(told.to_string(), self.dice.roll());
+                if error.is_transient() && !ask.optional {
+                    self.breaker.failed(Trouble::of(&told), self.dice.roll());
                 }
                 Err(WireError::Transport(error))
             }

@@ -40,7 +40,11 @@ const JOB_LIMIT: Duration = Duration::from_mins(15);
 
 /// For how long hosts behind one BMC take its refusal of their credentials as an answer to all of them. Shorter than the
 /// shortest hold of the engine, longer than their tries are apart: together they ask once.
-const REFUSAL_SHARED: SignedDuration = SignedDuration::from_mins(5);
+const REFUSAL_SHARED: SignedDuration = SignedDuration::from_secs(45);
+
+/// A BMC that did not answer is looked at again this often, without a word until it does: nobody should learn minutes late that an
+/// outage is over, and nobody needs to hear of each try.
+const PATROL: Duration = Duration::from_secs(35);
 
 /// Makes the way to a BMC: sockets in production, a simulator in tests.
 pub type Dial = Arc<dyn Fn(&Address, &Trust) -> Result<Arc<dyn Transport>, bmc::Error> + Send + Sync>;
@@ -119,6 +123,8 @@ struct Desk {
     outcome: Option<Outcome>,
     running: Option<Running>,
     next: Option<Job>,
+    /// How many jobs were begun.
+    begun: u64,
 }
 
 /// How the acts went, and what was seen afterwards.
@@ -275,7 +281,7 @@ impl Hands {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.get_mut(key) else { return };
         match &desk.running {
-            None => self.start(key, desk, job),
+            None => self.start(key, desk, job, false),
             Some(running) if job.acts.is_empty() && running.look >= job.look => {}
             Some(_) => match &mut desk.next {
                 Some(next) if job.acts.is_empty() => next.look = next.look.max(job.look),
@@ -284,8 +290,10 @@ impl Hands {
         }
     }
 
-    fn start(self: &Arc<Self>, key: &HostKey, desk: &mut Desk, job: Job) {
+    /// Begins a job. What a quiet one brings is told only if it is something else than what is known.
+    fn start(self: &Arc<Self>, key: &HostKey, desk: &mut Desk, job: Job, is_quiet: bool) {
         let Some(bmc) = desk.bmc.clone() else { return };
+        desk.begun += 1;
         let cancel = self.stop.child_token();
         desk.running = Some(Running { look: job.look, acts: !job.acts.is_empty(), cancel: cancel.clone() });
         let (hands, key, inputs) = (self.clone(), key.clone(), desk.inputs.clone());
@@ -296,7 +304,15 @@ impl Hands {
             let done = errand.cancel.run_until_cancelled(turn).await;
             errand.is_over = !matches!(done, Some(Err(_)));
             if let Some(Ok((outcome, seen))) = done {
+                let (hands, key) = (errand.hands.clone(), errand.key.clone());
+                if is_quiet && seen.as_ref().is_err_and(|failure| hands.is_known(&key, &errand.inputs, failure)) {
+                    return hands.go_on(&key, &errand.cancel, &job);
+                }
+                let is_out = seen.as_ref().is_err_and(is_passing);
                 errand.publish(outcome, seen);
+                if is_out {
+                    hands.patrol(&key, job);
+                }
             }
         };
         self.tasks.spawn(work.instrument(span));
@@ -373,7 +389,7 @@ impl Hands {
         let sight = BmcSight { at: self.clock.now(), after: number, inputs, act: desk.outcome.clone(), seen };
         desk.sight = Some(sight);
         if let Some(next) = desk.next.take() {
-            self.start(key, desk, next);
+            self.start(key, desk, next, false);
         }
         // Nobody listens any more only when the loop has stopped.
         self.wake.send(key.clone()).ok();
@@ -383,6 +399,43 @@ impl Hands {
     pub fn wake(&self, key: &HostKey) {
         // Nobody listens any more only when the loop has stopped.
         self.wake.send(key.clone()).ok();
+    }
+
+    /// Whether a look that failed tells nothing new.
+    fn is_known(&self, key: &HostKey, inputs: &str, failure: &Failure) -> bool {
+        let desks = self.desks();
+        let sight = desks.hosts.get(key).and_then(|desk| desk.sight.as_ref()).filter(|sight| sight.inputs == inputs);
+        is_passing(failure) && sight.is_some_and(|sight| sight.seen.as_ref().is_err_and(|known| known.kind == failure.kind))
+    }
+
+    /// After a look that brought nothing new: does what was asked for meanwhile, or looks again later.
+    fn go_on(self: &Arc<Self>, key: &HostKey, cancel: &CancellationToken, job: &Job) {
+        let mut desks = self.desks();
+        let Some(desk) = desks.hosts.get_mut(key).filter(|_| !cancel.is_cancelled()) else { return };
+        desk.running = None;
+        let next = desk.next.take();
+        if let Some(next) = next {
+            return self.start(key, desk, next, false);
+        }
+        drop(desks);
+        self.patrol(key, job.clone());
+    }
+
+    /// Looks again after a while, unless somebody else has done so.
+    fn patrol(self: &Arc<Self>, key: &HostKey, job: Job) {
+        let Some(begun) = self.desks().hosts.get(key).map(|desk| desk.begun) else { return };
+        let (hands, key, stop) = (Arc::downgrade(self), key.clone(), self.stop.clone());
+        let job = Job { acts: Vec::new(), ..job };
+        self.tasks.spawn(async move {
+            if stop.run_until_cancelled(tokio::time::sleep(PATROL)).await.is_none() {
+                return;
+            }
+            let Some(hands) = hands.upgrade() else { return };
+            let mut desks = hands.desks();
+            if let Some(desk) = desks.hosts.get_mut(&key).filter(|desk| desk.begun == begun && desk.running.is_none()) {
+                hands.start(&key, desk, job, true);
+            }
+        });
     }
 
     /// Ends whatever is under way and closes all sessions.
@@ -406,6 +459,11 @@ impl Hands {
     }
 }
 
+/// Whether it goes away by itself.
+fn is_passing(failure: &Failure) -> bool {
+    matches!(failure.kind.class(), Class::Transient | Class::Throttled)
+}
+
 async fn perform(bmc: &dyn Bmc, act: &Act) -> Result<(), bmc::Error> {
     match act {
         Act::PowerOn => bmc.power_on().await,
@@ -420,5 +478,6 @@ async fn perform(bmc: &dyn Bmc, act: &Act) -> Result<(), bmc::Error> {
 }
 
 #[cfg(test)]
-#[path = "hands_tests.rs"]
+mod lost_tests;
+#[cfg(test)]
 mod tests;

@@ -42,6 +42,44 @@ pub struct Hardware {
     pub nics: Vec<Nic>,
     /// Installed firmware.
     pub firmware: Vec<Firmware>,
+    /// What is there and could not be read, in whole or in part. What is told of it comes from the system's own summary, or is too
+    /// little.
+    pub unread: Vec<Part>,
+}
+
+/// A part of the inventory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Part {
+    /// CPUs and accelerators.
+    Processors,
+    /// Memory modules.
+    Memory,
+    /// Disks.
+    Drives,
+    /// Network interfaces.
+    Nics,
+    /// The management controller.
+    Manager,
+    /// Who made the server, as its chassis tells.
+    Chassis,
+    /// Installed firmware.
+    Firmware,
+}
+
+impl Part {
+    /// As a user calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Processors => "processors",
+            Self::Memory => "memory modules",
+            Self::Drives => "drives",
+            Self::Nics => "network interfaces",
+            Self::Manager => "management controller",
+            Self::Chassis => "chassis",
+            Self::Firmware => "firmware",
+        }
+    }
 }
 
 /// A management controller.

@@ -207,6 +207,12 @@ pub struct Seen {
     pub progress: BootProgress,
     /// Virtual CD drives; `None` when this look did not include them.
     pub media: Option<Vec<Media>>,
+    /// Whether these drives are not of this server alone: what is in them may be what another one runs from.
+    #[serde(default)]
+    pub shares_drives: bool,
+    /// By which schemes the BMC fetches images (`https`), if it takes them by these only.
+    #[serde(default)]
+    pub image_schemes: Vec<String>,
     /// What the server is made of; `None` when this look did not include it.
     pub hardware: Option<Box<crate::hardware::Hardware>>,
     /// SMBIOS UUID of the system that answered, lower case: tells one server from another behind the same address.

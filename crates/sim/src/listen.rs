@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -66,6 +67,11 @@ pub struct Endpoint {
     bmc: Bmc,
     address: SocketAddr,
     certificate: Option<Arc<RwLock<Certificate>>>,
+    /// Connections that were accepted, and after a handshake where there is one.
+    connections: Arc<AtomicU64>,
+    stop: CancellationToken,
+    /// Ends the connections of now.
+    present: Arc<Mutex<CancellationToken>>,
 }
 
 impl Endpoint {
@@ -83,8 +89,9 @@ impl Endpoint {
             bound.map_err(|why| ListenError::Bind { name: bmc.name().to_owned(), address, why })?;
         let certificate =
             if tls { Some(Arc::new(RwLock::new(Certificate::self_signed(bmc.name(), address.ip())?))) } else { None };
-        let endpoint = Self { bmc, address, certificate };
-        tasks.spawn(endpoint.clone().accept(listener, tasks.clone(), stop.clone()));
+        let present = Arc::new(Mutex::new(stop.child_token()));
+        let endpoint = Self { bmc, address, certificate, connections: Arc::default(), stop: stop.clone(), present };
+        tasks.spawn(endpoint.clone().accept(listener, tasks.clone()));
         Ok(endpoint)
     }
 
@@ -114,24 +121,36 @@ impl Endpoint {
         Some(self.certificate.as_ref()?.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Shows another certificate, with another key, to new connections.
+    /// How many connections clients have made, each with a handshake where there is TLS.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Shows another certificate, with another key. Its web server starts anew for that, so open connections end.
     pub fn rotate_certificate(&self) -> Result<(), ListenError> {
         if let Some(shown) = &self.certificate {
             let new = Certificate::self_signed(self.bmc.name(), self.address.ip())?;
             *shown.write().unwrap_or_else(PoisonError::into_inner) = new;
+            let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *present, self.stop.child_token()).cancel();
         }
         Ok(())
     }
 
-    async fn accept(self, listener: TcpListener, tasks: TaskTracker, stop: CancellationToken) {
-        while let Some(stream) = next(&listener, &stop).await {
-            let (bmc, stop) = (self.bmc.clone(), stop.clone());
+    async fn accept(self, listener: TcpListener, tasks: TaskTracker) {
+        while let Some(stream) = next(&listener, &self.stop).await {
+            let (bmc, connections) = (self.bmc.clone(), self.connections.clone());
+            let stop = self.present.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match self.certificate() {
-                None => tasks.spawn(converse(bmc, stream, stop)),
+                None => {
+                    connections.fetch_add(1, Ordering::Relaxed);
+                    tasks.spawn(converse(bmc, stream, stop))
+                }
                 Some(certificate) => tasks.spawn(async move {
                     let acceptor = TlsAcceptor::from(certificate.server);
                     // Clients that do not speak TLS, or do not trust us, are no news.
                     if let Ok(Ok(stream)) = timeout(HANDSHAKE, acceptor.accept(stream)).await {
+                        connections.fetch_add(1, Ordering::Relaxed);
                         converse(bmc, stream, stop).await;
                     }
                 }),

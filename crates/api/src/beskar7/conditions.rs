@@ -141,6 +141,8 @@ pub mod reason {
     pub const ENROLLING: &str = "Enrolling";
     /// The hardware is being looked at.
     pub const INSPECTING: &str = "Inspecting";
+    /// The hardware is known, but for parts that could not be read.
+    pub const INSPECTED_IN_PART: &str = "InspectedInPart";
     /// Somebody has claimed the host.
     pub const CLAIMED: &str = "Claimed";
     /// Nobody has claimed the host, so nothing is ordered.

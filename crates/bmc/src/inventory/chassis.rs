@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use engine::hardware::{Hardware, Nic};
+use engine::hardware::{Hardware, Nic, Part};
 use tokio::sync::OnceCell;
 
-use super::read;
+use super::{Round, read};
 use crate::client::Care;
 use crate::error::Error;
 use crate::resource::{Resource, View, same_uri};
@@ -38,12 +38,13 @@ impl Enclosure {
 
 impl RedfishSystem {
     /// What the system links to.
-    pub(super) async fn linked_chassis<'a>(&self, enclosure: &'a Enclosure) -> Result<&'a [Resource], Error> {
+    pub(super) async fn linked_chassis<'a>(&self, round: &'a Round) -> Result<&'a [Resource], Error> {
+        let enclosure = &round.enclosure;
         let read = async {
             let mut found = Vec::new();
             for uri in enclosure.links.iter().take(LINKED) {
                 let chassis = self.client.get(uri, Care::Optional).await.map(Some);
-                found.extend(self.leniently("a chassis", chassis)?);
+                found.extend(self.leniently(round, Part::Chassis, chassis)?);
             }
             Ok(found)
         };
@@ -51,15 +52,16 @@ impl RedfishSystem {
     }
 
     /// All others that the service lists: NVIDIA's boards keep the identity and the adapters in neighbours.
-    async fn other_chassis<'a>(&self, enclosure: &'a Enclosure) -> Result<&'a [Resource], Error> {
+    async fn other_chassis<'a>(&self, round: &'a Round) -> Result<&'a [Resource], Error> {
+        let enclosure = &round.enclosure;
         let read = async {
             let listed = self.client.list(&self.client.service().await?.chassis, Care::Optional).await;
-            let mut members = self.leniently("the list of chassis", listed)?;
+            let mut members = self.leniently(round, Part::Chassis, listed)?;
             members.retain(|uri| !enclosure.links.iter().any(|link| same_uri(link, uri)));
             if members.bodies().next().is_none() && members.len() > CHASSIS_TO_WALK {
                 return Ok(Vec::new());
             }
-            self.client.bodies(members).await
+            self.bodies(round, Part::Chassis, members).await
         };
         enclosure.all.get_or_try_init(|| read).await.map(Vec::as_slice)
     }
@@ -68,22 +70,26 @@ impl RedfishSystem {
     pub(super) async fn identify_by_chassis(
         &self,
         system: &Resource,
-        enclosure: &Enclosure,
+        round: &Round,
         hardware: &mut Hardware,
     ) -> Result<(), Error> {
         if is_identified(hardware) {
             return Ok(());
         }
-        let mut linked: Vec<&Resource> = self.linked_chassis(enclosure).await?.iter().collect();
+        let mut linked: Vec<&Resource> = self.linked_chassis(round).await?.iter().collect();
         linked.sort_by_key(|chassis| !is_enclosure(chassis.view()));
+        let has_enclosure = linked.first().is_some_and(|chassis| is_enclosure(chassis.view()));
         for chassis in linked {
-            identify(hardware, chassis.view());
+            // The number of a board, the BMC's own among them, is not the server's.
+            if !has_enclosure || is_enclosure(chassis.view()) || !is_board(chassis) {
+                identify(hardware, chassis.view());
+            }
         }
         // A server without a number may well have none; one without any name must have it elsewhere.
         if hardware.serial_number.is_some() || hardware.model.is_some() {
             return Ok(());
         }
-        let mut candidates: Vec<&Resource> = self.other_chassis(enclosure).await?.iter().collect();
+        let mut candidates: Vec<&Resource> = self.other_chassis(round).await?.iter().collect();
         candidates.retain(|chassis| chassis.view().identity("/SerialNumber").is_some());
         candidates.sort_by_key(|chassis| !encloses(chassis.view(), &system.uri));
         candidates.sort_by_key(|chassis| !is_enclosure(chassis.view()));
@@ -97,32 +103,37 @@ impl RedfishSystem {
     }
 
     /// GB200, Cisco blades and some XCCs list no interfaces of the system, but adapters of the chassis.
-    pub(super) async fn nics_of_adapters(&self, enclosure: &Enclosure) -> Result<Vec<Nic>, Error> {
+    pub(super) async fn nics_of_adapters(&self, round: &Round) -> Result<Vec<Nic>, Error> {
         let mut nics = Vec::new();
-        for chassis in self.linked_chassis(enclosure).await? {
-            nics.extend(self.nics_in(chassis, enclosure).await?);
+        for chassis in self.linked_chassis(round).await? {
+            nics.extend(self.nics_in(chassis, round).await?);
         }
         if nics.is_empty() {
-            for chassis in self.other_chassis(enclosure).await? {
-                nics.extend(self.nics_in(chassis, enclosure).await?);
+            for chassis in self.other_chassis(round).await? {
+                nics.extend(self.nics_in(chassis, round).await?);
             }
         }
         Ok(nics)
     }
 
-    async fn nics_in(&self, chassis: &Resource, enclosure: &Enclosure) -> Result<Vec<Nic>, Error> {
-        let mut nics = Vec::new();
+    async fn nics_in(&self, chassis: &Resource, round: &Round) -> Result<Vec<Nic>, Error> {
+        let (mut nics, enclosure) = (Vec::new(), &round.enclosure);
         if !chassis.view().has("/NetworkAdapters") || !enclosure.may_ask() {
             return Ok(nics);
         }
         // iLO refuses this until the server has been through its self test.
-        let adapters = self.collection(chassis.view(), "NetworkAdapters").await;
-        for adapter in self.leniently("network adapters", adapters)? {
+        let adapters = self.collection(round, Part::Nics, chassis.view(), "NetworkAdapters").await;
+        for adapter in self.leniently(round, Part::Nics, adapters)? {
             for part in ["NetworkDeviceFunctions", "Ports", "NetworkPorts"] {
                 if adapter.view().link(&format!("/{part}")).is_none() || !enclosure.may_ask() {
                     continue;
                 }
-                let functions = self.leniently(part, self.collection(adapter.view(), part).await)?;
+                // One by one they cost more than they are worth, once the server has an address to be known by.
+                if !nics.is_empty() && self.left(round) == 0 {
+                    return Ok(nics);
+                }
+                let functions = self.collection(round, Part::Nics, adapter.view(), part).await;
+                let functions = self.leniently(round, Part::Nics, functions)?;
                 let found: Vec<Nic> =
                     functions.iter().flat_map(|function| read::nics_of_function(&adapter.id(), function)).collect();
                 if !found.is_empty() {
@@ -135,15 +146,16 @@ impl RedfishSystem {
     }
 
     /// Drives that hang in the enclosure and on no controller that is shown.
-    pub(super) async fn drives_in_chassis(&self, enclosure: &Enclosure) -> Result<Vec<Resource>, Error> {
+    pub(super) async fn drives_in_chassis(&self, round: &Round) -> Result<Vec<Resource>, Error> {
         let mut found = Vec::new();
-        for chassis in self.linked_chassis(enclosure).await? {
+        for chassis in self.linked_chassis(round).await? {
             let view = chassis.view();
-            found.extend(self.leniently("drives of a chassis", self.collection(view, "Drives").await)?);
+            let drives = self.collection(round, Part::Drives, view, "Drives").await;
+            found.extend(self.leniently(round, Part::Drives, drives)?);
             if found.is_empty() {
                 for link in view.links("/Links/Drives").iter().take(super::storage::DRIVES_TO_WALK) {
                     let drive = self.client.get(link, Care::Optional).await.map(Some);
-                    found.extend(self.leniently("a drive of a chassis", drive)?);
+                    found.extend(self.leniently(round, Part::Drives, drive)?);
                 }
             }
         }
@@ -171,8 +183,15 @@ fn identify(hardware: &mut Hardware, chassis: View<'_>) {
 
 /// What a whole server is in, as opposed to a card, a zone or a rack.
 fn is_enclosure(chassis: View<'_>) -> bool {
-    let kinds = ["RackMount", "Blade", "StandAlone", "Sled", "Enclosure", "SideCar"];
-    chassis.text("/ChassisType").is_some_and(|kind| kinds.contains(&kind.as_str()))
+    let kinds = ["RackMount", "Blade", "StandAlone", "Sled", "Enclosure", "SideCar", "Shelf", "Drawer"];
+    chassis.text("/ChassisType").is_some_and(|kind| kinds.iter().any(|known| kind.eq_ignore_ascii_case(known)))
+}
+
+fn is_board(chassis: &Resource) -> bool {
+    let kinds = ["Card", "Component", "Module", "Expansion", "Zone", "Cartridge"];
+    let kind = chassis.view().text("/ChassisType");
+    kind.is_some_and(|kind| kinds.iter().any(|known| kind.eq_ignore_ascii_case(known)))
+        || chassis.id().to_ascii_lowercase().contains("bmc")
 }
 
 fn encloses(chassis: View<'_>, system: &str) -> bool {

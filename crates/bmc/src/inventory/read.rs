@@ -11,8 +11,9 @@ pub(super) fn sorted_processors(resources: &[Resource]) -> (Vec<Processor>, Vec<
     for resource in resources.iter().filter(|resource| is_present(resource.view())) {
         match resource.view().text("/ProcessorType").as_deref() {
             Some("CPU") => cpus.push(processor(resource)),
-            // Parts of a CPU that is listed itself.
-            Some("Core" | "Thread") => {}
+            // Parts of a CPU that is listed itself; and chips of the board, which nobody computes on.
+            Some("Core" | "Thread" | "FPGA" | "DSP") => {}
+            None if looks_like_an_fpga(resource) => {}
             None if !looks_like_a_gpu(resource) => cpus.push(processor(resource)),
             _ => accelerators.push(processor(resource)),
         }
@@ -20,6 +21,12 @@ pub(super) fn sorted_processors(resources: &[Resource]) -> (Vec<Processor>, Vec<
     cpus.sort_by(|a, b| a.id.cmp(&b.id));
     accelerators.sort_by(|a, b| a.id.cmp(&b.id));
     (cpus, accelerators)
+}
+
+fn looks_like_an_fpga(resource: &Resource) -> bool {
+    let view = resource.view();
+    let told = ["/Name", "/Model"].iter().filter_map(|pointer| view.text(pointer)).chain([resource.id()]);
+    told.map(|told| told.to_ascii_lowercase()).any(|told| told.contains("fpga"))
 }
 
 /// XCC lists GPUs as processors, and not always as what they are.
@@ -65,7 +72,7 @@ pub(super) fn distinct_drives(found: impl Iterator<Item = (Resource, Option<Stri
         };
         // An empty bay may be listed as a drive without anything.
         let is_bay = drive.capacity_bytes.is_none() && drive.model.is_none() && drive.serial_number.is_none();
-        if !is_bay && !drives.iter().any(is_same) {
+        if !is_bay && !is_no_disk(&drive) && !drives.iter().any(is_same) {
             drives.push((drive, place));
         }
         seen.push(resource.uri);
@@ -93,7 +100,20 @@ pub(super) fn simple_drives(storage: &Resource) -> Vec<Drive> {
             ..Drive::default()
         })
         .filter(|drive| drive.capacity_bytes.is_some() || drive.model.is_some())
+        .filter(|drive| !is_no_disk(drive))
         .collect()
+}
+
+/// What the BMC itself plugs in (virtual CDs and USB sticks), and what disks are plugged into, are listed as disks by some.
+fn is_no_disk(drive: &Drive) -> bool {
+    let told = [&drive.name, &drive.model, &drive.manufacturer].into_iter().flatten();
+    let told = told.map(|text| text.to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
+    let says = |words: &[&str]| words.iter().any(|word| told.contains(word));
+    let is_virtual = says(&["virtual"]) && says(&["cd", "dvd", "usb", "floppy", "media", "hdisk", "flash", "keyboard"]);
+    let is_gadget = says(&["file-stor gadget", "file-cd gadget", "lcdrive", "oemdrv", "vflash"]);
+    let is_carrier = says(&["backplane", "expander", "enclosure"]) && drive.capacity_bytes.is_none();
+    let is_optical = says(&["dvd-rom", "cd-rom", "cdrom"]) || matches!(drive.media.as_deref(), Some("CD" | "DVD"));
+    is_virtual || is_gadget || is_carrier || is_optical
 }
 
 /// The host's end of the line to its own BMC: not what a server is reached by.
@@ -139,6 +159,26 @@ pub(super) fn summarised_processors(system: View<'_>) -> Vec<Processor> {
             cores: share("/ProcessorSummary/CoreCount"),
             threads: share("/ProcessorSummary/LogicalProcessorCount"),
             health: system.text("/ProcessorSummary/Status/Health"),
+            ..Processor::default()
+        })
+        .collect()
+}
+
+/// CPUs that are listed and could not be read, as far as the system's summary tells of them.
+pub(super) fn lacking_processors(system: View<'_>, read: &[Processor], lacking: usize) -> Vec<Processor> {
+    let count = system.small("/ProcessorSummary/Count").unwrap_or(0) as usize;
+    let missing = count.min(64).saturating_sub(read.len()).min(lacking);
+    let rest = |pointer: &str, of: fn(&Processor) -> Option<u32>| {
+        let known: u32 = read.iter().filter_map(of).sum();
+        let left = system.small(pointer)?.checked_sub(known)?;
+        left.checked_div(u32::try_from(missing).ok()?).filter(|share| *share > 0)
+    };
+    (1..=missing)
+        .map(|at| Processor {
+            id: format!("unread-{at}"),
+            model: system.text("/ProcessorSummary/Model"),
+            cores: rest("/ProcessorSummary/CoreCount", |cpu| cpu.cores),
+            threads: rest("/ProcessorSummary/LogicalProcessorCount", |cpu| cpu.threads),
             ..Processor::default()
         })
         .collect()

@@ -3,26 +3,26 @@
 use std::error::Error as StdError;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::Uri;
+use http::header::HOST;
+use http::{HeaderValue, Method, Uri};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::{Connected, Connection};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
 use rustls::{CertificateError, ClientConfig};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tower_service::Service;
+use tokio_util::task::TaskTracker;
 
 use super::{Transport, TransportError};
 use crate::address::Address;
@@ -30,16 +30,23 @@ use crate::error::Error;
 use crate::tls::{self, Fingerprint, PinMismatch, Sighting, Trust};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// One look uses a connection many times, but a fleet at rest must not hold a thousand: each is 50 KiB of buffers.
-const IDLE_CONNECTIONS: usize = 1;
-const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A BMC spends up to a second on a handshake, so one connection is kept for the next look, for as long as the BMC keeps it.
+/// Longer than a look at rest is apart nobody waits for it: a firewall in between may have forgotten it.
+const KEPT_FOR: Duration = Duration::from_mins(3);
+/// The second one is for the reads of one look. A fleet at rest must not hold two thousand.
+const SPARE_FOR: Duration = Duration::from_secs(2);
+/// A change goes over a connection that has just answered, or over a new one: some BMCs reset a connection that idled, and then
+/// nobody knows whether they saw the change.
+const FRESH: Duration = Duration::from_secs(1);
+/// Bounds the headers of an answer, and what a connection at rest holds.
+const BUFFER_LIMIT: usize = 32 * 1024;
 /// The largest honest body in captures is an expanded collection of about 0.5 MB.
 const BODY_LIMIT: usize = 8 * 1024 * 1024;
 
 /// Speaks to one BMC over the network.
 pub struct Https {
-    client: legacy::Client<Connector, Full<Bytes>>,
-    sighting: Arc<Sighting>,
+    target: Target,
+    pool: Arc<Pool>,
 }
 
 impl Https {
@@ -47,37 +54,32 @@ impl Https {
     pub fn new(address: &Address, trust: &Trust) -> Result<Self, Error> {
         let sighting = Arc::new(Sighting::default());
         let tls = if address.is_secure() { Some(Arc::new(tls::client_config(trust, sighting.clone())?)) } else { None };
-        let connector = Connector {
-            target: Arc::new(Target {
-                host: address.host().to_owned(),
-                port: address.port(),
-                tls,
-                sighting: sighting.clone(),
-            }),
-        };
-        let client = legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .http1_ignore_invalid_headers_in_responses(true)
-            .http1_allow_spaces_after_header_name_in_responses(true)
-            .build(connector);
-        Ok(Self { client, sighting })
+        let target = Target { host: address.host().to_owned(), port: address.port(), tls, sighting };
+        Ok(Self { target, pool: Arc::default() })
     }
 
     async fn exchange(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError> {
-        let response = match self.client.request(request.clone().map(Full::new)).await {
-            // iLO resets a connection that idled too long instead of closing it. The request died with the old connection.
-            Err(error) if !error.is_connect() && ran_on_a_used_connection(&error) => {
-                tracing::debug!(%error, "a reused connection was reset; sending once more");
-                self.client.request(request.map(Full::new)).await
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        let request = in_origin_form(request);
+        let mut used = self.pool.take(is_read).await;
+        let (line, response) = loop {
+            let (mut line, was_used) = match used.take() {
+                Some(line) => (line, true),
+                None => (self.connect().await?, false),
+            };
+            let mut error = match line.try_send_request(request.clone().map(Full::new)).await {
+                Ok(response) => break (line, response),
+                Err(error) => error,
+            };
+            let was_not_sent = error.take_message().is_some();
+            let error = error.into_error();
+            // Only reads are repeated blindly: a change that went out may have been carried out, whatever became of the answer.
+            if was_used && (is_read || was_not_sent) {
+                tracing::debug!(%error, "a connection that had idled is gone; sending over a new one");
+                continue;
             }
-            other => other,
-        }
-        .map_err(|error| explain(&error))?;
-        if let Some(used) = response.extensions().get::<Used>() {
-            used.0.store(true, Ordering::Relaxed);
-        }
+            return Err(explain(&error, was_not_sent));
+        };
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, BODY_LIMIT).collect().await.map_err(|error| {
             if error.is::<LengthLimitError>() {
@@ -86,7 +88,27 @@ impl Https {
                 TransportError::Broken(format!("the answer broke off ({})", root_cause(error.as_ref())))
             }
         })?;
+        self.pool.put(line);
         Ok(http::Response::from_parts(parts, body.to_bytes()))
+    }
+
+    async fn connect(&self) -> Result<Line, TransportError> {
+        let connecting = async {
+            let stream = self.target.connect().await?;
+            http1::Builder::new()
+                .max_buf_size(BUFFER_LIMIT)
+                .ignore_invalid_headers_in_responses(true)
+                .allow_spaces_after_header_name_in_responses(true)
+                .handshake(TokioIo::new(stream))
+                .await
+                .map_err(|error| TransportError::Connect(root_cause(&error)))
+        };
+        let (line, connection) = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| {
+            Err(TransportError::Connect(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())))
+        })?;
+        // It ends when its other end is dropped, and whoever uses it hears of its errors.
+        self.pool.tasks.spawn(async move { connection.await.ok() });
+        Ok(line)
     }
 }
 
@@ -96,41 +118,91 @@ impl Transport for Https {
     }
 
     fn certificate(&self) -> Option<Fingerprint> {
-        self.sighting.get()
+        self.target.sighting.get()
     }
 }
 
-/// Whether a connection has answered before.
-#[derive(Clone, Default)]
-struct Used(Arc<AtomicBool>);
+/// One end of an open connection.
+type Line = SendRequest<Full<Bytes>>;
 
-fn ran_on_a_used_connection(error: &legacy::Error) -> bool {
-    let mut extras = http::Extensions::new();
-    if let Some(info) = error.connect_info() {
-        info.get_extras(&mut extras);
-    }
-    extras.get::<Used>().is_some_and(|used| used.0.load(Ordering::Relaxed))
+/// The connections to one BMC that are open and not in use; the last used is the last.
+#[derive(Default)]
+struct Pool {
+    idle: Mutex<Idle>,
+    tasks: TaskTracker,
 }
 
-fn explain(error: &legacy::Error) -> TransportError {
-    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
-    while let Some(current) = cause {
-        if let Some(ours) = current.downcast_ref::<TransportError>() {
-            return ours.clone();
+#[derive(Default)]
+struct Idle {
+    lines: Vec<(Line, Instant)>,
+    is_swept: bool,
+}
+
+impl Pool {
+    /// One that still stands.
+    async fn take(&self, is_read: bool) -> Option<Line> {
+        let limit = if is_read { KEPT_FOR } else { FRESH };
+        loop {
+            let mut line = self.pop(limit)?;
+            if line.ready().await.is_ok() {
+                return Some(line);
+            }
         }
-        if let Some(hyper) = current.downcast_ref::<hyper::Error>()
-            && hyper.is_parse()
-        {
-            return TransportError::NotHttp(hyper.to_string());
+    }
+
+    fn pop(&self, limit: Duration) -> Option<Line> {
+        let mut idle = self.idle();
+        idle.lines.retain(|(line, since)| !line.is_closed() && since.elapsed() < KEPT_FOR);
+        let at = idle.lines.iter().rposition(|(_, since)| since.elapsed() < limit)?;
+        Some(idle.lines.remove(at).0)
+    }
+
+    fn put(self: &Arc<Self>, line: Line) {
+        let mut idle = self.idle();
+        idle.lines.push((line, Instant::now()));
+        if idle.lines.len() > 1 && !std::mem::replace(&mut idle.is_swept, true) {
+            self.tasks.spawn(sweep(Arc::downgrade(self)));
         }
-        cause = current.source();
     }
-    let why = root_cause(error);
-    if error.is_connect() {
-        TransportError::Connect(why)
-    } else {
-        TransportError::Broken(format!("the connection broke ({why})"))
+
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Closes all but one, once nobody has used them for a moment.
+async fn sweep(pool: Weak<Pool>) {
+    loop {
+        tokio::time::sleep(SPARE_FOR).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let mut idle = pool.idle();
+        idle.lines.retain(|(line, _)| !line.is_closed());
+        while idle.lines.len() > 1 && idle.lines.first().is_some_and(|(_, since)| since.elapsed() >= SPARE_FOR) {
+            idle.lines.remove(0);
+        }
+        if idle.lines.len() <= 1 {
+            idle.is_swept = false;
+            return;
+        }
+    }
+}
+
+/// As it is sent to a server, as opposed to a proxy.
+fn in_origin_form(mut request: http::Request<Bytes>) -> http::Request<Bytes> {
+    if let Some(host) = request.uri().authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok()) {
+        request.headers_mut().insert(HOST, host);
+    }
+    let path = request.uri().path_and_query().cloned();
+    *request.uri_mut() = path.map(Uri::from).unwrap_or_default();
+    request
+}
+
+fn explain(error: &hyper::Error, was_not_sent: bool) -> TransportError {
+    if error.is_parse() {
+        return TransportError::NotHttp(error.to_string());
+    }
+    let why = format!("the connection broke ({})", root_cause(error));
+    if was_not_sent { TransportError::Connect(why) } else { TransportError::Broken(why) }
 }
 
 fn root_cause(error: &(dyn StdError + 'static)) -> String {
@@ -141,37 +213,11 @@ fn root_cause(error: &(dyn StdError + 'static)) -> String {
     cause.to_string()
 }
 
-#[derive(Clone)]
-struct Connector {
-    target: Arc<Target>,
-}
-
 struct Target {
     host: String,
     port: u16,
     tls: Option<Arc<ClientConfig>>,
     sighting: Arc<Sighting>,
-}
-
-impl Service<Uri> for Connector {
-    type Response = TokioIo<Stream>;
-    type Error = TransportError;
-    type Future = BoxFuture<'static, Result<Self::Response, TransportError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        let target = self.target.clone();
-        async move {
-            match tokio::time::timeout(CONNECT_TIMEOUT, target.connect()).await {
-                Ok(result) => result.map(TokioIo::new),
-                Err(_) => Err(TransportError::Connect(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))),
-            }
-        }
-        .boxed()
-    }
 }
 
 impl Target {
@@ -180,15 +226,14 @@ impl Target {
             TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|error| self.explain_tcp(&error))?;
         // A request is one small write; waiting for more only adds latency.
         let _ = tcp.set_nodelay(true);
-        let used = Used::default();
-        let Some(tls) = &self.tls else { return Ok(Stream { io: Io::Plain(tcp), used }) };
+        let Some(tls) = &self.tls else { return Ok(Stream::Plain(tcp)) };
         let name = ServerName::try_from(self.host.clone())
             .map_err(|_| TransportError::Connect(format!("{:?} is not a name that TLS can use", self.host)))?;
         let stream = TlsConnector::from(tls.clone())
             .connect(name, tcp)
             .await
             .map_err(|error| explain_tls(&error, self.sighting.get()))?;
-        Ok(Stream { io: Io::Tls(Box::new(stream)), used })
+        Ok(Stream::Tls(Box::new(stream)))
     }
 
     fn explain_tcp(&self, error: &io::Error) -> TransportError {
@@ -244,20 +289,9 @@ fn explain_certificate(error: &CertificateError) -> String {
 }
 
 /// One connection.
-struct Stream {
-    io: Io,
-    used: Used,
-}
-
-enum Io {
+enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
-}
-
-impl Connection for Stream {
-    fn connected(&self) -> Connected {
-        Connected::new().extra(self.used.clone())
-    }
 }
 
 impl AsyncRead for Stream {
@@ -266,32 +300,32 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.io {
-            Io::Plain(io) => Pin::new(io).poll_read(context, buffer),
-            Io::Tls(io) => Pin::new(io).poll_read(context, buffer),
+        match &mut *self {
+            Self::Plain(io) => Pin::new(io).poll_read(context, buffer),
+            Self::Tls(io) => Pin::new(io).poll_read(context, buffer),
         }
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut self.io {
-            Io::Plain(io) => Pin::new(io).poll_write(context, buffer),
-            Io::Tls(io) => Pin::new(io).poll_write(context, buffer),
+        match &mut *self {
+            Self::Plain(io) => Pin::new(io).poll_write(context, buffer),
+            Self::Tls(io) => Pin::new(io).poll_write(context, buffer),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.io {
-            Io::Plain(io) => Pin::new(io).poll_flush(context),
-            Io::Tls(io) => Pin::new(io).poll_flush(context),
+        match &mut *self {
+            Self::Plain(io) => Pin::new(io).poll_flush(context),
+            Self::Tls(io) => Pin::new(io).poll_flush(context),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.io {
-            Io::Plain(io) => Pin::new(io).poll_shutdown(context),
-            Io::Tls(io) => Pin::new(io).poll_shutdown(context),
+        match &mut *self {
+            Self::Plain(io) => Pin::new(io).poll_shutdown(context),
+            Self::Tls(io) => Pin::new(io).poll_shutdown(context),
         }
     }
 }

@@ -10,7 +10,7 @@ use engine::server::{BootProgress, PowerState, Scope, Seen};
 use sim::{BmcSpec, Tree};
 
 /// The recording, or `None` with a loud word that the test did not run.
-fn recording(name: &str) -> Option<Arc<Tree>> {
+pub(crate) fn recording(name: &str) -> Option<Arc<Tree>> {
     let Some(folder) = std::env::var_os("BESKAR7_CAPTURES") else {
         // Not eprintln: the test runner would swallow it.
         let word = format!(

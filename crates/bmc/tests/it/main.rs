@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "helpers of tests are tests")]
 
 mod captures;
+mod connections;
 mod dell;
 mod links;
 mod manners;

@@ -268,3 +268,11 @@ async fn nothing_that_is_shown_contains_credentials() {
     assert!(system.look(Scope::Power).await.is_ok());
     assert!(!format!("{:?}", Credentials::new("root", "calvin-2")).contains("root"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_dropped_ends_its_session() {
+    let script = Script::new(|_| None);
+    script.system().look(Scope::Power).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(script.count("DELETE", &format!("{SESSIONS}/1")), 1);
+}

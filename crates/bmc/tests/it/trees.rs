@@ -475,7 +475,8 @@ async fn dgx_expands_to_fragments_and_is_walked() {
     let hardware = script.system().look(Scope::Inventory).await.unwrap().hardware.unwrap();
     assert_eq!(hardware.system_id.as_deref(), Some("DGX"));
     assert_eq!((hardware.processors.len(), hardware.cores(), hardware.accelerators.len()), (2, 112, 8));
-    assert_eq!(hardware.firmware.len(), 66);
+    assert!(hardware.firmware.is_empty(), "66 requests for versions is too much");
+    assert!(script.asked().len() <= 30, "{} requests", script.asked().len());
     assert_eq!(script.asked().iter().filter(|asked| asked.path.contains("expand")).count(), 1, "found out once");
     let (hardware, requests) = dgx().inventory().await;
     assert_eq!((hardware.accelerators.len(), hardware.firmware.len()), (8, 66));

@@ -4,7 +4,7 @@ use api::beskar7::{
     Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor, VirtualMedia,
 };
 use api::capi::{AddressType, MachineAddress};
-use engine::hardware::{self, Hardware};
+use engine::hardware::{self, Hardware, Part};
 use engine::server::{Health, Media, Seen};
 
 /// What a status may weigh in all is 256 KiB; the rest of it fits in what this leaves.
@@ -39,7 +39,7 @@ pub(super) fn details(hardware: &Hardware, seen: &Seen) -> HardwareDetails {
         memory_modules: hardware.memory_modules.iter().map(memory_module).collect(),
         drives: hardware.drives.iter().map(drive).collect(),
         nics: hardware.nics.iter().map(nic).collect(),
-        virtual_media: seen.media.as_deref().map(virtual_media),
+        virtual_media: seen.media.as_deref().map(|drives| virtual_media(drives, &seen.image_schemes)),
         firmware_inventory: hardware.firmware.iter().map(firmware).collect(),
         truncated: None,
     };
@@ -49,8 +49,39 @@ pub(super) fn details(hardware: &Hardware, seen: &Seen) -> HardwareDetails {
 }
 
 /// How the BMC takes images. Which schemes it takes is known only where its drives tell.
-fn virtual_media(drives: &[Media]) -> VirtualMedia {
-    VirtualMedia { drives: u32::try_from(drives.len()).unwrap_or(u32::MAX), schemes: Vec::new() }
+fn virtual_media(drives: &[Media], schemes: &[String]) -> VirtualMedia {
+    VirtualMedia { drives: u32::try_from(drives.len()).unwrap_or(u32::MAX), schemes: schemes.to_vec() }
+}
+
+/// What could not be read this time was perhaps read before, if it is the same server.
+pub(super) fn keep_what_was_read(details: &mut HardwareDetails, before: HardwareDetails, unread: &[Part]) {
+    if before.uuid != details.uuid || before.serial_number != details.serial_number {
+        return;
+    }
+    for part in unread {
+        match part {
+            Part::Processors => {
+                keep_longer(&mut details.processors, before.processors.clone());
+                keep_longer(&mut details.accelerators, before.accelerators.clone());
+                details.cores = details.cores.max(before.cores);
+            }
+            Part::Memory => {
+                keep_longer(&mut details.memory_modules, before.memory_modules.clone());
+                details.memory_mib = details.memory_mib.max(before.memory_mib);
+            }
+            Part::Drives => keep_longer(&mut details.drives, before.drives.clone()),
+            Part::Nics => keep_longer(&mut details.nics, before.nics.clone()),
+            Part::Firmware => keep_longer(&mut details.firmware_inventory, before.firmware_inventory.clone()),
+            Part::Manager | Part::Chassis => {}
+        }
+    }
+    details.summary = details.summarise();
+}
+
+fn keep_longer<T>(now: &mut Vec<T>, before: Vec<T>) {
+    if before.len() > now.len() {
+        *now = before;
+    }
 }
 
 /// Health in PhysicalHost's words.

@@ -45,7 +45,10 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
 /// Takes in what was seen, and keeps what was not looked at.
 fn see(status: &mut PhysicalHostStatus, seen: &Seen) {
     if let Some(found) = &seen.hardware {
-        let details = hardware::details(found, seen);
+        let mut details = hardware::details(found, seen);
+        if let Some(before) = status.hardware_details.as_ref().filter(|_| !found.unread.is_empty()) {
+            hardware::keep_what_was_read(&mut details, before.unpack(), &found.unread);
+        }
         status.addresses = hardware::addresses(&details.nics);
         status.hardware_details = Some(Inventory::pack(&details));
     }

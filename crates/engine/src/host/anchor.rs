@@ -40,6 +40,9 @@ pub struct Anchor {
     /// Fingerprint of the certificate that was pinned on first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<String>,
+    /// Mark of the image that we put into a drive that other servers share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Credentials that the BMC refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<AuthHold>,
@@ -113,6 +116,7 @@ impl Anchor {
         self.adopted = false;
         // Whoever claimed has not changed anything about the power, so the policy of the free host goes on.
         self.outdated.take_if(|outdated| outdated.since == Since::Claim);
+        self.image = None;
     }
 
     /// Where a host with this anchor is on its way.
@@ -142,6 +146,7 @@ impl Default for Anchor {
             outdated: None,
             uuid: None,
             pin: None,
+            image: None,
             hold: None,
         }
     }

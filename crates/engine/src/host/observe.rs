@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 
 use super::{
-    BmcSight, Deed, Fault, Origin, Outcome, Phase, Road, pace,
+    BmcSight, Deed, Fault, Origin, Outcome, Phase, Road, Unread, pace,
     step::{Answers, Scene},
 };
 use crate::{
     failure::{Class, Failure, Kind},
+    hardware::is_same_uuid,
     server::{Media, PowerState, Scope, Seen},
 };
 
@@ -35,6 +36,7 @@ impl Scene<'_> {
     fn meet_another_server(&mut self) {
         self.record.target = None;
         self.record.inspected = false;
+        self.record.unread = None;
         self.record.fault = None;
         self.record.doing = None;
         self.record.started = None;
@@ -81,6 +83,7 @@ impl Scene<'_> {
                 }
                 self.record.anchor.hold = None;
                 self.renew_pin(seen);
+                self.take_in_gaps(seen, bmc.at);
                 if self.record.target.is_none() {
                     self.record.target = Some(self.sight.target.clone());
                 }
@@ -108,6 +111,29 @@ impl Scene<'_> {
         if self.goal.pin_on_first_use && self.record.anchor.pin.is_some() && seen.certificate.is_some() {
             self.record.anchor.pin.clone_from(&seen.certificate);
         }
+    }
+
+    /// Which parts of the inventory could not be read is remembered until they are.
+    fn take_in_gaps(&mut self, seen: &Seen, at: Timestamp) {
+        let Some(hardware) = &seen.hardware else { return };
+        if hardware.unread.is_empty() {
+            self.record.unread = None;
+            return;
+        }
+        let tries = match &self.record.unread {
+            // A sight is met more than once.
+            Some(unread) if unread.last == at => return,
+            Some(unread) => unread.tries.saturating_add(1),
+            None => 1,
+        };
+        self.record.unread = Some(Unread { parts: hardware.unread.clone(), tries, last: at });
+    }
+
+    /// How deep to look from time to time: also at the inventory, if parts of it are still missing.
+    pub(super) fn scope_at_rest(&self) -> Scope {
+        let unread = self.record.unread.as_ref().filter(|_| self.record.inspected);
+        let is_due = unread.is_some_and(|unread| self.now() >= pace::later(unread.last, pace::unread_again(unread.tries)));
+        if is_due { Scope::Inventory } else { Scope::Power }
     }
 
     /// Whether nothing of the last act with media is still to come: it was performed, and the drives are as it should leave
@@ -217,7 +243,8 @@ impl Scene<'_> {
 
     fn check_identity(&mut self, seen: &Seen) -> Result<(), Failure> {
         let (Some(known), Some(shown)) = (&self.record.anchor.uuid, seen_uuid(seen)) else { return Ok(()) };
-        if *known == shown {
+        // A new BIOS may show it in the other byte order.
+        if *known == shown || is_same_uuid(known, &shown) {
             return Ok(());
         }
         if !self.record.anchor.is_in_use() && self.goal.inspect.is_some() && self.goal.inspect != self.record.inspection

@@ -52,7 +52,12 @@ pub(super) const GHOST_LIMIT: SignedDuration = SignedDuration::from_mins(10);
 /// How often a wait for the consumer's fate is looked into.
 pub(super) const CONSUMER_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
+/// What of the inventory could not be read is read again after this time, and later and later.
+const UNREAD_FIRST: SignedDuration = SignedDuration::from_mins(5);
+
 const HOLD_FIRST: SignedDuration = SignedDuration::from_mins(10);
+/// A BMC that starts refuses everybody for a while: one more try is no danger to an account.
+const HOLD_ONCE: SignedDuration = SignedDuration::from_mins(1);
 const HOLD_MOST: SignedDuration = SignedDuration::from_hours(6);
 /// No failure is given longer than this before it is tried again.
 pub(super) const LONGEST_BACK_OFF: SignedDuration = HOLD_MOST;
@@ -82,9 +87,15 @@ pub(super) fn back_off(class: Class, count: u32, spread: u8) -> SignedDuration {
         Class::Transient | Class::Throttled => (SignedDuration::from_secs(10), SignedDuration::from_mins(10)),
         Class::Rejected | Class::Bug => (SignedDuration::from_mins(1), SignedDuration::from_mins(30)),
         Class::Unsupported => (SignedDuration::from_hours(1), SignedDuration::from_hours(1)),
-        Class::Auth => return doubling(HOLD_FIRST, HOLD_MOST, count),
+        Class::Auth if count <= 1 => return HOLD_ONCE,
+        Class::Auth => return doubling(HOLD_FIRST, HOLD_MOST, count - 1),
     };
     doubling(first, most, count).saturating_mul(1000 + i32::from(spread) * 200 / 255) / 1000
+}
+
+/// How long to wait before the inventory is read again of which parts could not be read in `tries` tries.
+pub(super) fn unread_again(tries: u32) -> SignedDuration {
+    doubling(UNREAD_FIRST, HOLD_MOST, tries)
 }
 
 /// When to bring up again that a server was not seen to boot.

@@ -186,6 +186,9 @@ impl Scene<'_> {
             self.held_back();
             return;
         }
+        if self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen, url) {
+            return;
+        }
         let off = self.bring_off(seen, Manner::Hard, Scope::Boot);
         if !self.acts.is_empty() {
             self.record.anchor.milestone = Milestone::Armed;
@@ -309,7 +312,7 @@ impl Scene<'_> {
         if !self.bring_off(seen, Manner::Hard, scope) || (media && self.media_may_be_moving(scope)) {
             return false;
         }
-        let occupied = seen.media.iter().flatten().any(Media::is_occupied);
+        let occupied = self.holds_our_image(seen);
         // Where no override is shown, it is cleared once, and whatever comes of that, it is believed.
         let armed = seen.boot.as_ref().map_or(self.doing(Deed::CleanUp).is_none(), |boot| !boot.is_clear());
         if !media || (!occupied && !armed) {

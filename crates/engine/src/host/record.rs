@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Anchor, Milestone, pace};
-use crate::{failure::Failure, server::PowerState};
+use crate::{failure::Failure, hardware::Part, server::PowerState};
 
 /// The engine's memory of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Record {
     /// Whether the inventory of that server was taken.
     #[serde(default)]
     pub inspected: bool,
+    /// What of it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<Unread>,
     /// Number of the last act.
     #[serde(default)]
     pub acted: u64,
@@ -85,6 +88,7 @@ impl Record {
             anchor,
             target: None,
             inspected: false,
+            unread: None,
             acted: 0,
             doing: None,
             power: PowerState::Unknown,
@@ -209,6 +213,17 @@ impl Phase {
             Self::Deleting => "Deleting",
         }
     }
+}
+
+/// Parts of the inventory that could not be read; they are read again later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// Which.
+    pub parts: Vec<Part>,
+    /// How often that was tried.
+    pub tries: u32,
+    /// When last.
+    pub last: Timestamp,
 }
 
 /// An act that was decided. It may or may not have been performed: only a look can tell.

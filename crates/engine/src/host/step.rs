@@ -395,7 +395,7 @@ impl<'a> Scene<'a> {
         match self.latest_sight().filter(|bmc| bmc.seen.is_ok()).map(|bmc| pace::later(bmc.at, interval)) {
             Some(next) if self.now() < next => self.again = Some(next),
             _ => {
-                self.look = Some(Scope::Power);
+                self.look = Some(self.scope_at_rest());
                 self.keep_waiting_for_fault();
             }
         }

@@ -18,6 +18,7 @@ mod memory;
 mod power;
 mod release;
 mod rest;
+mod shared;
 mod totality;
 
 const IMAGE: &str = "https://images.example/node.iso";

@@ -63,6 +63,8 @@ pub(super) struct Temper {
     pub(super) mute: Option<Kind>,
     /// Cannot be read for this long after every act.
     pub(super) blind_after_act: i64,
+    /// The drive is other servers' as well.
+    pub(super) shares_drives: bool,
 }
 
 impl Temper {
@@ -89,6 +91,7 @@ impl Temper {
             shows_used_override: false,
             mute: None,
             blind_after_act: 0,
+            shares_drives: false,
         }
     }
 
@@ -307,13 +310,15 @@ impl Server {
             hardware: (scope >= Scope::Inventory).then(|| Box::new(Hardware::default())),
             uuid: self.uuid.clone(),
             certificate: self.certificate.clone(),
+            shares_drives: self.temper.shares_drives,
             ..Seen::default()
         })
     }
 
-    /// Off, without media and override.
+    /// Off, without media of ours and without override.
     pub(super) fn is_tidy(&self) -> bool {
         let media = self.moving.last().map_or(&self.media, |(_, media)| media);
-        !self.on && self.changing.is_none_or(|(_, on)| !on) && media.is_none() && self.boot.is_clear()
+        let is_anothers = self.temper.shares_drives && media.as_deref() != Some(super::IMAGE);
+        !self.on && self.changing.is_none_or(|(_, on)| !on) && (media.is_none() || is_anothers) && self.boot.is_clear()
     }
 }

@@ -1,0 +1,81 @@
+//! What keeps an image out of a drive, found out before anything is done: a drive that several servers share and that holds
+//! another's image, and a BMC that does not fetch images in this way.
+
+use super::{
+    Deed, Origin,
+    step::Scene,
+};
+use crate::{
+    failure::{Failure, Kind},
+    server::{Media, Seen, without_secrets},
+};
+
+impl Scene<'_> {
+    /// Remembers what the BMC shows of an image that we inserted, so that we know it again.
+    pub(super) fn mark_our_image(&mut self, seen: &Seen) {
+        let inserted = self.record.media.as_ref().is_none_or(|moving| moving.inserts);
+        let outcome = self.latest_sight().and_then(|bmc| bmc.act.as_ref());
+        let performed = outcome.is_some_and(|act| act.number == self.record.acted && act.result.is_ok());
+        if seen.shares_drives && performed && inserted && self.doing(Deed::PrepareBoot).is_some() {
+            self.record.anchor.image = occupied(seen).next().map(mark);
+        }
+    }
+
+    /// Whether a drive that others share holds what is not ours. If so, says so and does nothing.
+    pub(super) fn drive_is_anothers(&mut self, seen: &Seen, url: &str) -> bool {
+        self.mark_our_image(seen);
+        let Some(drive) = occupied(seen).find(|drive| seen.shares_drives && !self.is_ours(drive, Some(url))) else {
+            return false;
+        };
+        let held = drive.image.as_deref().map_or_else(|| "an image".into(), without_secrets);
+        let message = format!(
+            "The virtual CD drive {} serves several servers and holds {held}, which this host did not insert. It is not ejected, because another server may run from it, and nothing was done to this server. Release the host that uses the drive, or eject the image by hand.",
+            drive.slot
+        );
+        let at = self.now();
+        self.fail(Origin::Act, Failure::new(Kind::MediaRefused, message), at);
+        self.held_back();
+        true
+    }
+
+    /// Whether the BMC says that it does not fetch images by this scheme. If so, says so and does nothing.
+    pub(super) fn scheme_is_refused(&mut self, seen: &Seen, url: &str) -> bool {
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        if seen.image_schemes.is_empty() || seen.image_schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
+            return false;
+        }
+        let message = format!(
+            "The BMC takes images by {} only, and {} is offered by {scheme}. Nothing was done to the server. Offer the image by {}.",
+            seen.image_schemes.join(" or "),
+            without_secrets(url),
+            seen.image_schemes.join(" or ")
+        );
+        let at = self.now();
+        self.fail(Origin::Act, Failure::new(Kind::MediaRefused, message), at);
+        self.held_back();
+        true
+    }
+
+    /// Whether a drive holds something that is ours to eject.
+    pub(super) fn holds_our_image(&self, seen: &Seen) -> bool {
+        occupied(seen).any(|drive| !seen.shares_drives || self.is_ours(drive, None))
+    }
+
+    fn is_ours(&self, drive: &Media, url: Option<&str>) -> bool {
+        let is_marked = self.record.anchor.image.as_ref().is_some_and(|ours| *ours == mark(drive));
+        is_marked || (drive.image.is_some() && drive.image.as_deref() == url)
+    }
+}
+
+fn occupied(seen: &Seen) -> impl Iterator<Item = &Media> {
+    seen.media.iter().flatten().filter(|drive| drive.is_occupied())
+}
+
+/// Tells one image from another without repeating its URL, which may bear a ticket (FNV-1a).
+fn mark(drive: &Media) -> String {
+    let shown = drive.image.as_deref().unwrap_or_default();
+    let hash = shown.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
