@@ -6,8 +6,8 @@ use super::{Plan, column, name_column, rules, v1};
 use crate::crd::CLEANUP;
 use crate::crd::conditions::{self, Condition};
 use crate::object;
-use crate::schema::pattern::within_limits;
 use crate::resource::{Cell, Column, Hooks, Part, Resource, Scope, Version};
+use crate::schema::pattern::within_limits;
 use crate::status::{Failure, FieldError};
 
 pub(super) fn resource() -> Result<Resource, Failure> {

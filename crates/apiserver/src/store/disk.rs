@@ -83,12 +83,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            history: Limits::default(),
-            segment_bytes: 32 << 20,
-            checkpoint_bytes: 16 << 20,
-            garbage_bytes: 4 << 20,
-        }
+        Self { history: Limits::default(), segment_bytes: 32 << 20, checkpoint_bytes: 16 << 20, garbage_bytes: 4 << 20 }
     }
 }
 

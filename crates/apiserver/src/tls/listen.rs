@@ -38,8 +38,8 @@ const RENEWAL: Duration = Duration::from_hours(12);
 /// What connections may cost.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
-    /// How many there may be. One more takes the place of the one that has been idle for longest; if none is idle, it is
-    /// closed at once.
+    /// How many there may be. One more takes the place of the one that has been idle for longest; if none is idle, of the
+    /// oldest watch, whose client connects again and goes on where it was.
     pub connections: usize,
     /// A client that reads nothing of what is sent to it for so long is cut off, as a slow watcher is by kube-apiserver: it
     /// connects again and goes on where it was.
@@ -95,11 +95,8 @@ where
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, from)) => {
-                let Some(connection) = connections.admit() else {
-                    tracing::warn!(%from, limit = limits.connections, "too many connections, and none is idle");
-                    continue;
-                };
+            Ok((stream, _)) => {
+                let connection = connections.admit();
                 let (acceptor, pki, app, stop) = (acceptor.clone(), pki.clone(), app.clone(), stop.clone());
                 tasks.spawn(async move {
                     let handshake = shake_hands(stream, limits.stalled, acceptor, &pki);

@@ -78,7 +78,8 @@ fn defining(fields: Value) -> Value {
 }
 
 fn costly_patterns() -> Value {
-    let fields = (0..200).map(|n| (format!("f{n}"), json!({"type": "string", "pattern": format!("^\\p{{L}}{{{}}}$", 300 + n)})));
+    let fields =
+        (0..200).map(|n| (format!("f{n}"), json!({"type": "string", "pattern": format!("^\\p{{L}}{{{}}}$", 300 + n)})));
     defining(Value::Object(fields.collect()))
 }
 
@@ -90,7 +91,8 @@ async fn patterns_that_are_too_costly_together_are_refused_soon() {
     let sentence = "must be a valid regular expression, but isn't: error parsing regexp: expression too large";
     assert!(refused.message().contains(sentence), "{}", &refused.message()[..500]);
 
-    let same = (0..2_000).map(|n| (format!("f{n}"), json!({"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"})));
+    let same =
+        (0..2_000).map(|n| (format!("f{n}"), json!({"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"})));
     let made = soon(world.post(DEFINITIONS, defining(Value::Object(same.collect())))).await;
     assert_eq!(made.code, 201, "what is usual is taken, however often it is there: {}", made.text);
 }

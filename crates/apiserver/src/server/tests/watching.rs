@@ -193,7 +193,11 @@ async fn a_long_beginning_is_shown_page_by_page_as_it_was() {
     for n in 0..1_100 {
         world.widget(&name(n), json!({})).await;
     }
-    let mut events = world.watch(&format!("{WIDGETS}?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan")).await;
+    let mut events = world
+        .watch(&format!(
+            "{WIDGETS}?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+        ))
+        .await;
     assert_eq!(events.brief().await, ("ADDED".to_owned(), name(0)));
     world.delete(&format!("{WIDGETS}/{}", name(1_050))).await;
     world.widget("x-late", json!({})).await;

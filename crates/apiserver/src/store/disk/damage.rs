@@ -96,7 +96,8 @@ mod tests {
     /// A log from byte 300 of its file on: a batch of one, a batch of three, a batch of one.
     fn batches() -> (Vec<u8>, Vec<usize>) {
         let (mut bytes, mut chain, mut begins) = (Vec::new(), Chain(7), Vec::new());
-        for (revision, size, first) in [(2, 900, true), (3, 300, true), (4, 1400, false), (5, 10, false), (6, 90, true)] {
+        for (revision, size, first) in [(2, 900, true), (3, 300, true), (4, 1400, false), (5, 10, false), (6, 90, true)]
+        {
             begins.push(bytes.len());
             let value = vec![b'x'; size];
             Record { kind: Kind::Put, revision, key: "/a/b", value: &value }.append(&mut bytes, &mut chain, first);

@@ -148,7 +148,9 @@ pub(super) fn lock(path: &Path) -> io::Result<Option<Lock>> {
 /// the other.
 pub(super) fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let aside = (1..=u32::MAX).map(|number| path.with_file_name(format!("{name}-damaged-{number}"))).find(|path| !path.exists());
+    let aside = (1..=u32::MAX)
+        .map(|number| path.with_file_name(format!("{name}-damaged-{number}")))
+        .find(|path| !path.exists());
     let aside = aside.ok_or(io::ErrorKind::AlreadyExists)?;
     fs::DirBuilder::new().mode(0o700).create(&aside)?;
     for entry in fs::read_dir(path)? {

@@ -65,7 +65,8 @@ impl Span {
 impl Log {
     pub(super) fn new(folder: Arc<dyn Folder>, segment: Arc<Segment>, segment_bytes: u64, end: End) -> Self {
         let End { offset, chain, .. } = end;
-        let mut log = Self { folder, segment, segment_bytes, offset, chain, filled: offset, abandoned: false, tight: false };
+        let mut log =
+            Self { folder, segment, segment_bytes, offset, chain, filled: offset, abandoned: false, tight: false };
         log.limit(segment_bytes);
         log
     }

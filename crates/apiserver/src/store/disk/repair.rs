@@ -128,7 +128,8 @@ fn read_all(segments: &Segments) -> io::Result<(Vec<Found>, Places)> {
     let mut following = segments.values().peekable();
     while let Some(segment) = following.next() {
         // What the next file begins with was never acknowledged in this one.
-        let stop = following.peek().map_or(Revision::MAX, |next| if next.first == 0 { Revision::MAX } else { next.first });
+        let stop =
+            following.peek().map_or(Revision::MAX, |next| if next.first == 0 { Revision::MAX } else { next.first });
         let bytes = segment.read_from(0)?;
         let filled = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let mut end = segment::HEAD;
@@ -148,8 +149,7 @@ fn read_all(segments: &Segments) -> io::Result<(Vec<Found>, Places)> {
             if record.kind != Kind::Moved && record.revision >= stop {
                 break;
             }
-            let place =
-                Place { revision: record.revision, segment: segment.id, offset: as_u32(at), len: as_u32(size) };
+            let place = Place { revision: record.revision, segment: segment.id, offset: as_u32(at), len: as_u32(size) };
             found.push(Found { kind: record.kind, key: Arc::from(record.key), place });
         }
         if following.peek().is_none() {

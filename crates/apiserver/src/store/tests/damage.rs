@@ -119,7 +119,8 @@ impl Crashed {
 fn changes(disk: &Disk, name: &str, step: usize, random: &mut fastrand::Rng) -> Vec<(usize, u8)> {
     let content = disk.content(name);
     let filled = content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let mut changes: Vec<_> = (random.usize(0..step)..filled).step_by(step).map(|at| (at, 1 << random.u8(0..8))).collect();
+    let mut changes: Vec<_> =
+        (random.usize(0..step)..filled).step_by(step).map(|at| (at, 1 << random.u8(0..8))).collect();
     if filled < content.len() {
         changes.push((random.usize(filled..content.len()), 1 << random.u8(0..8)));
     }
