@@ -16,6 +16,7 @@ mod run;
 mod show;
 mod sim;
 mod standalone;
+mod uninstall;
 
 use std::path::{Path, PathBuf};
 
