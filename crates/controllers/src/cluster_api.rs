@@ -18,7 +18,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::Value;
 use tracing::{info, warn};
 
-use crate::watches::{pauses, uninterrupted};
+use crate::watches::{Interruptions, pauses};
 
 /// Cluster API's own group.
 pub(crate) const GROUP: &str = "cluster.x-k8s.io";
@@ -307,9 +307,10 @@ impl ClusterApi {
     }
 
     async fn watch<K: Kind>(&self, api: Api<DynamicObject>, wake: &(impl Fn(Dependent) + Sync)) {
+        let mut interruptions = Interruptions::of(K::KIND);
         let stream = watcher(api, watcher::Config::default())
             .backoff(pauses())
-            .filter_map(|event| std::future::ready(uninterrupted(event, K::KIND)));
+            .filter_map(move |event| std::future::ready(interruptions.pass(event)));
         futures::pin_mut!(stream);
         while let Some(event) = stream.next().await {
             for dependent in self.take::<K>(&event) {

@@ -1,5 +1,7 @@
 //! What happens in each phase.
 
+use jiff::SignedDuration;
+
 use super::{
     Ask, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe,
     claims::{CHECKING_CONSUMER, Verdict, WAITING_FOR_CONSUMER},
@@ -80,6 +82,9 @@ impl Scene<'_> {
         if let Some(uuid) = seen_uuid(seen) {
             self.record.anchor.uuid = Some(uuid);
         }
+        if self.record.anchor.free_since.is_none() && !self.record.anchor.is_in_use() {
+            self.record.anchor.free_since = Some(self.now());
+        }
         if self.goal.pin_on_first_use && self.record.anchor.pin.is_none() {
             self.record.anchor.pin.clone_from(&seen.certificate);
         }
@@ -93,6 +98,11 @@ impl Scene<'_> {
         }
         if let Some(claim) = self.goal.claim.clone() {
             if !self.is_claimed_by_the_living(&claim) {
+                return;
+            }
+            // The order that we were given has the id of a deployment before that: it is made anew from what is stored now.
+            if self.has_just_become_free() {
+                self.again = Some(pace::later(self.now(), SignedDuration::from_secs(1)));
                 return;
             }
             if self.looks_before_accepting() {
@@ -132,7 +142,7 @@ impl Scene<'_> {
         self.record.doing = None;
         self.drop_act_fault();
         if self.record.anchor.milestone == Milestone::None {
-            self.record.anchor.release();
+            self.record.anchor.release(self.now());
             self.advance(Phase::Available, "Released before anything was done.");
             return self.available();
         }
@@ -254,7 +264,7 @@ impl Scene<'_> {
         if self.held_back() || !self.is_tidy(true) {
             return;
         }
-        self.record.anchor.release();
+        self.record.anchor.release(self.now());
         self.record.anchor.powered_on = false;
         self.record.boots = 0;
         self.record.assumed_booted = false;
@@ -374,7 +384,7 @@ impl Scene<'_> {
             return;
         }
         if self.is_tidy(deployed) {
-            self.record.anchor.release();
+            self.record.anchor.release(self.now());
             self.finished = true;
         }
     }
