@@ -8,6 +8,7 @@
 
 mod apply;
 mod cli;
+mod docs;
 mod hosts;
 mod layers;
 mod power;
