@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::Buf as _;
+use bytes::Buf;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ pub(crate) async fn drain<B: Body + Unpin>(mut body: B) {
     let reading = async {
         let mut read = 0;
         while let Some(Ok(frame)) = body.frame().await {
-            read += frame.data_ref().map_or(0, |data| data.remaining());
+            read += frame.data_ref().map_or(0, Buf::remaining);
             if read > MOST {
                 return;
             }

@@ -90,12 +90,11 @@ impl Inspector {
             (self.depot.clone(), self.verdicts.clone(), self.wake.clone(), question.clone());
         self.tasks.spawn(async move {
             let mut inspection = pin!(inspect(&depot, &question));
-            let image = match timeout(SLOW_AFTER, inspection.as_mut()).await {
-                Ok(image) => image,
-                Err(_) => {
-                    tell_slow(&known, &question, &wake);
-                    inspection.await
-                }
+            let image = if let Ok(image) = timeout(SLOW_AFTER, inspection.as_mut()).await {
+                image
+            } else {
+                tell_slow(&known, &question, &wake);
+                inspection.await
             };
             let mut verdicts = known.lock().unwrap_or_else(PoisonError::into_inner);
             let found = Verdict { image, at: Instant::now(), waiting: None };
