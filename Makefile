@@ -32,14 +32,16 @@ manifests: ## Generate the CRDs in config/crd
 install: ## Install the CRDs into the current cluster
 	$(KUBECTL) apply --server-side -k config/crd
 
-uninstall: ## Remove the CRDs, and with them all resources, from the current cluster
+uninstall: ## Remove the CRDs, and with them all resources, from the current cluster; refused while hosts are in use
+	@KUBECTL="$(KUBECTL)" hack/refuse-if-in-use uninstall
 	$(KUBECTL) delete --ignore-not-found -k config/crd
 
 deploy: ## Install CRDs, roles and the operator into the current cluster
 	$(KUBECTL) apply --server-side -k config/default
 
-undeploy: ## Remove all of that
-	$(KUBECTL) delete --ignore-not-found -k config/default
+undeploy: ## Remove the operator and its roles, not the CRDs and the namespace; refused while hosts are in use
+	@KUBECTL="$(KUBECTL)" hack/refuse-if-in-use undeploy
+	$(KUBECTL) delete --ignore-not-found -k config/operator
 
 run: ## Run the operator here, against the current cluster
 	cargo run -p beskar7 -- run --leader-elect=false

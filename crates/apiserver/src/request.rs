@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod body;
+pub(crate) mod drain;
 pub(crate) mod go_json;
 mod go_yaml;
 pub mod path;

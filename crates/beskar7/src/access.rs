@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use api::beskar7::PhysicalHost;
+use controllers::api_client;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::ObjectList;
@@ -12,7 +14,7 @@ use kube::{Api, Client, Config};
 
 /// How long we try to reach the API server before we say that it cannot be reached.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A watch is renewed after 290 s; an answer that takes longer will not come.
+/// For watches, which are renewed after 290 s. Everything else has a deadline of seconds, see [`api_client`].
 const READ_TIMEOUT: Duration = Duration::from_secs(295);
 /// How many hosts are fetched at once: a status weighs some 10 KB.
 const PAGE: u32 = 250;
@@ -48,7 +50,7 @@ impl ClusterArgs {
         config.reset_reader_on_write = true;
         let (url, namespace) = (config.cluster_url.to_string(), config.default_namespace.clone());
         let client = Client::try_from(config).with_context(|| format!("cannot speak to the cluster at {url}"))?;
-        Ok(Access { client, namespace, url })
+        Ok(Access { client: api_client::bounded(client), namespace, url })
     }
 
     /// Unlike [`Config::infer`], a kubeconfig that is broken is not passed over in silence.
@@ -109,6 +111,16 @@ impl Access {
             None => Api::all(self.client.clone()),
         };
         Hosts { api, access: self.clone(), everywhere: namespace.is_none() }
+    }
+
+    /// Fails if there is certainly no such namespace. Who may not ask about it is not told.
+    pub(crate) async fn check_namespace(&self, name: &str) -> anyhow::Result<()> {
+        match Api::<Namespace>::all(self.client.clone()).get_opt(name).await {
+            Ok(None) => {
+                bail!("the cluster at {} has no namespace {name:?}: `kubectl get namespaces` lists them", self.url)
+            }
+            Ok(Some(_)) | Err(_) => Ok(()),
+        }
     }
 
     /// What to say, and what to do.

@@ -72,12 +72,28 @@ pub(crate) async fn execute(args: &Args) -> anyhow::Result<()> {
     let access = args.cluster.access().await?;
     let mut plans = Vec::with_capacity(manifests.len());
     for manifest in manifests {
+        if let Some(warning) = warning(&manifest) {
+            output::remark(&warning);
+        }
         plans.push(args.plan(manifest, &access).await?);
     }
     for plan in plans {
         output::line(&args.apply(plan, &access).await?)?;
     }
     Ok(())
+}
+
+/// What a cluster with our admission policy would warn of; the API server of `standalone` has no policies.
+fn warning(manifest: &Manifest) -> Option<String> {
+    let kind = manifest.object.types.as_ref().map(|types| types.kind.as_str());
+    let address = manifest.object.data.pointer("/spec/redfishConnection/address")?.as_str()?;
+    let plain = bmc::Address::parse(address).is_ok_and(|address| !address.is_secure());
+    (kind == Some("PhysicalHost") && plain).then(|| {
+        format!(
+            "warning: {}: spec.redfishConnection.address speaks to the BMC without TLS: whoever is on the way reads the user name and the password. Use https.",
+            manifest.label
+        )
+    })
 }
 
 impl Args {

@@ -15,14 +15,14 @@ Each server is a PhysicalHost in a Kubernetes cluster. `beskar7 run` looks after
 
 const EXAMPLES: &str = "\
 First steps:
-  # Teach a cluster what a PhysicalHost is
+  # Try it, without Kubernetes and without servers
+  beskar7 standalone --simulate 20
+
+  # Watch the life of a server, in half a minute
+  beskar7 demo
+
+  # On a Kubernetes cluster: install the CRDs, run the operator, look at hosts
   beskar7 crds | kubectl apply --server-side -f -
-
-  # Have eight pretend servers, and make them known to the cluster
-  beskar7 sim --count 8 --manifests hosts.yaml
-  kubectl apply -f hosts.yaml
-
-  # Look after them (alone, without an election), and see how they are
   beskar7 run --leader-elect=false
   beskar7 hosts
 

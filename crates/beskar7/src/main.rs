@@ -13,6 +13,7 @@ mod limits;
 mod logs;
 mod output;
 mod power;
+mod program;
 mod run;
 mod runtime;
 mod show;

@@ -63,6 +63,10 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
 
     /// The dialect's name, for metrics and logs.
     const NAME: &'static str;
+    /// The resource, for logs.
+    const KIND: &'static str;
+    /// All words that [`ClaimDialect::phase`] answers.
+    const PHASES: &'static [&'static str];
     /// Keeps the object until its host is free again.
     const FINALIZER: &'static str;
     /// Whom the API server records as the writer of the status.
@@ -74,6 +78,8 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     fn goal(claim: &Self::Claim, has_boot_service: bool) -> Goal;
     /// The image that somebody has to look at before a host is claimed.
     fn image(claim: &Self::Claim) -> Option<Question>;
+    /// The phase that its status shows.
+    fn phase(claim: &Self::Claim) -> &'static str;
     /// What is remembered.
     fn memory(claim: &Self::Claim) -> Memory;
     /// What the placer needs to know.
@@ -146,8 +152,13 @@ impl Error {
                 debug!(object = %key, "conflict; deciding anew");
                 Duration::from_millis(100)
             }
-            Self::Write { .. } => {
-                warn!("{self}");
+            Self::Write { source, .. } => {
+                if matches!(&**source, kube::Error::Api(status) if status.code == 404) {
+                    // It went while it was decided on; the watch will tell, or has told that its kind is gone.
+                    debug!("{self}");
+                } else {
+                    warn!("{self}");
+                }
                 Duration::from_secs(3 + fastrand::u64(0..3))
             }
         }

@@ -19,7 +19,7 @@ use serde_json::Value;
 use tracing::{info, warn};
 
 use crate::kinds;
-use crate::watches::{pauses, uninterrupted};
+use crate::watches::{Interruptions, is_not_served, pauses};
 
 /// Cluster API's own group.
 pub(crate) const GROUP: &str = "cluster.x-k8s.io";
@@ -319,6 +319,7 @@ impl ClusterApi {
 
     /// Watches until the kind is not served any more: in another version, or not at all.
     async fn watch<K: Kind>(&self, api: Api<DynamicObject>, wake: &(impl Fn(Dependent) + Sync)) {
+        let mut interruptions = Interruptions::of(K::KIND);
         let stream = watcher(api, watcher::Config::default()).backoff(pauses());
         futures::pin_mut!(stream);
         while let Some(event) = stream.next().await {
@@ -326,7 +327,7 @@ impl ClusterApi {
                 warn!(kind = K::KIND, "Cluster API is not served any more in the version that was watched");
                 return;
             }
-            for dependent in uninterrupted(event, K::KIND).iter().flat_map(|event| self.take::<K>(event)) {
+            for dependent in interruptions.pass(event).iter().flat_map(|event| self.take::<K>(event)) {
                 wake(dependent);
             }
         }
@@ -372,14 +373,6 @@ impl ClusterApi {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether a watch failed because there is nothing to watch.
-fn is_not_served(error: &watcher::Error) -> bool {
-    let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) = error else {
-        return false;
-    };
-    matches!(source, kube::Error::Api(status) if status.code == 404)
 }
 
 /// Who depends on an object.

@@ -32,6 +32,10 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// The dialect's name, for metrics and logs.
     const NAME: &'static str;
+    /// The resource, for logs.
+    const KIND: &'static str;
+    /// All words that [`HostDialect::state`] answers.
+    const STATES: &'static [&'static str];
     /// Keeps the object until the server is tidy.
     const FINALIZER: &'static str;
     /// Whom the API server records as the writer of the status.
@@ -48,6 +52,9 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// How to speak to its BMC, or what is wrong with what the object says about it.
     fn connection(host: &Self::Host, anchor: Option<&Anchor>) -> Result<Connection, Failure>;
+
+    /// The state that its status shows, as the docs name it.
+    fn state(host: &Self::Host) -> &'static str;
 
     /// What was remembered in its status.
     fn record(host: &Self::Host) -> Option<Record>;
@@ -73,7 +80,7 @@ pub trait HostDialect: Send + Sync + 'static {
     /// Whether the status says that the host is paused.
     fn shows_pause(host: &Self::Host) -> bool;
 
-    /// The dialect's word for the reason of an event; the engine names phases by its own words.
+    /// The dialect's word for a phase, or for the reason of an event; the engine names phases by its own words.
     fn event_reason(reason: &'static str) -> &'static str;
 }
 

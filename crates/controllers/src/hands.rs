@@ -224,6 +224,13 @@ impl Hands {
     }
 
     fn open(&self, line: &Line) -> Result<Arc<Client>, Failure> {
+        if !line.endpoint.address.is_secure() {
+            let bmc = line.endpoint.address.origin();
+            warn!(
+                bmc,
+                "this BMC is spoken to without TLS: its password can be read on the way; use https in the host's address"
+            );
+        }
         let transport = (self.dial)(&line.endpoint.address, &line.trust)?;
         let options = Options { observer: self.observer.clone(), seed: fastrand::u64(..) };
         Ok(Client::new(line.endpoint.clone(), transport, options))

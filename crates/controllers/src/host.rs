@@ -19,7 +19,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::brake::{Answer, Brake};
 use crate::clock::Clock;
@@ -76,7 +76,12 @@ impl Error {
                 Duration::from_millis(200)
             }
             Self::Write { host, source, .. } => {
-                tracing::warn!(%host, error = %source, "{self}");
+                if is_gone(source) {
+                    // It went while it was decided on; the watch will tell, or has told that its kind is gone.
+                    debug!(%host, error = %source, "{self}");
+                } else {
+                    warn!(%host, error = %source, "{self}");
+                }
                 Duration::from_secs(3 + fastrand::u64(0..3))
             }
         }
@@ -505,17 +510,23 @@ impl<D: HostDialect> HostLoop<D> {
         let phase = step.record.phase;
         if let Some(before) = before.filter(|before| before.phase != phase) {
             let spent = step.record.since.duration_since(before.since);
-            self.metrics.left_phase(D::NAME, before.phase.as_str(), spent.unsigned_abs());
-            info!(host = %case.key, from = before.phase.as_str(), to = phase.as_str(), "phase");
+            let (from, to) = (D::event_reason(before.phase.as_str()), D::event_reason(phase.as_str()));
+            self.metrics.left_state(D::NAME, from, spent.unsigned_abs());
+            info!(host = %case.key, from, to, "state");
         }
-        if let Some(fault) = &step.record.fault {
-            let known = before
-                .and_then(|before| before.fault.as_ref())
-                .is_some_and(|known| known.count == fault.count && known.failure == fault.failure);
-            if !known {
-                self.metrics.fault(D::NAME, fault.failure.kind.reason());
-                info!(host = %case.key, reason = fault.failure.kind.reason(), count = fault.count, next_try = %fault.next_try, "{}", fault.failure);
+        let fault_before = before.and_then(|before| before.fault.as_ref());
+        match (fault_before, &step.record.fault) {
+            (known, Some(fault)) => {
+                if known.is_none_or(|known| known.count != fault.count || known.failure != fault.failure) {
+                    let reason = fault.failure.kind.reason();
+                    self.metrics.fault(D::NAME, reason);
+                    warn!(host = %case.key, reason, count = fault.count, next_try = %fault.next_try, "{}", fault.failure);
+                }
             }
+            (Some(over), None) => {
+                info!(host = %case.key, reason = over.failure.kind.reason(), "recovered");
+            }
+            (None, None) => {}
         }
     }
 

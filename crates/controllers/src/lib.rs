@@ -4,6 +4,7 @@
 //! the engine and stores what follows; the [`hands`] perform it. Who needs a host claims one (`claims`), and one task
 //! places all that wait. [`operator`] wires all of it under one lease.
 
+pub mod api_client;
 pub mod beskar7;
 pub mod brake;
 mod claims;

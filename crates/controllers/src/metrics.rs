@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::host::{Ask, Phase};
+use engine::host::Ask;
 use http::Method;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder};
@@ -31,7 +31,7 @@ pub struct Metrics(Arc<Inner>);
 struct Inner {
     registry: Registry,
     sources: Arc<Sources>,
-    phases: Histograms<PhaseLabels>,
+    states: Histograms<StateLabels>,
     bmc_requests: Family<RequestLabels, Counter>,
     bmc_request_time: Histograms<VerbLabels>,
     reconciles: Family<ReconcileLabels, Counter>,
@@ -58,7 +58,7 @@ impl Metrics {
         let mut inner = Inner {
             registry: Registry::with_prefix("beskar7"),
             sources: Arc::default(),
-            phases: Family::new_with_constructor(phase_buckets),
+            states: Family::new_with_constructor(state_buckets),
             bmc_requests: Family::default(),
             bmc_request_time: Family::new_with_constructor(request_buckets),
             reconciles: Family::default(),
@@ -71,9 +71,9 @@ impl Metrics {
         Self(Arc::new(inner))
     }
 
-    /// A host left a phase in which it had been for this long.
-    pub fn left_phase(&self, dialect: &'static str, phase: &'static str, after: Duration) {
-        self.0.phases.get_or_create(&PhaseLabels { dialect, phase }).observe(after.as_secs_f64());
+    /// A host left a state in which it had been for this long.
+    pub fn left_state(&self, dialect: &'static str, state: &'static str, after: Duration) {
+        self.0.states.get_or_create(&StateLabels { dialect, state }).observe(after.as_secs_f64());
     }
 
     /// A request was sent to a BMC and took this long; `outcome` is a word of a small fixed set.
@@ -103,13 +103,21 @@ impl Metrics {
         self.0.api_writes.get_or_create(&WriteLabels { dialect, kind, outcome: outcome(ok) }).inc();
     }
 
-    /// Counts the hosts of a dialect by asking for the namespace and phase of each whenever somebody wants to know, in
+    /// Counts the hosts of a dialect by asking for the namespace and state of each whenever somebody wants to know, in
     /// place of whom was asked before. While another replica leads it is not asked: each host is counted once.
-    pub fn follow_hosts<F>(&self, dialect: &'static str, hosts: F)
+    pub fn follow_hosts<F>(&self, dialect: &'static str, states: &'static [&'static str], hosts: F)
     where
         F: Fn() -> Vec<(String, &'static str)> + Send + Sync + 'static,
     {
-        self.0.sources.lock().hosts.insert(dialect, Arc::new(hosts));
+        self.0.sources.lock().hosts.insert(dialect, Census { words: states, ask: Arc::new(hosts) });
+    }
+
+    /// Counts the machines of a dialect in the same way, by their phases.
+    pub fn follow_machines<F>(&self, dialect: &'static str, phases: &'static [&'static str], machines: F)
+    where
+        F: Fn() -> Vec<(String, &'static str)> + Send + Sync + 'static,
+    {
+        self.0.sources.lock().machines.insert(dialect, Census { words: phases, ask: Arc::new(machines) });
     }
 
     /// Shows whether this replica leads.
@@ -142,10 +150,10 @@ impl Inner {
         let registry = &mut self.registry;
         registry.register_collector(Box::new(Arc::clone(&self.sources)));
         registry.register_with_unit(
-            "host_phase",
-            "How long hosts stayed in a phase that they have left",
+            "host_state",
+            "How long hosts stayed in a state that they have left",
             Unit::Seconds,
-            self.phases.clone(),
+            self.states.clone(),
         );
         registry.register("bmc_requests", "Requests to BMCs, retries included", self.bmc_requests.clone());
         registry.register_with_unit(
@@ -174,33 +182,43 @@ struct Sources(Mutex<SourcesInner>);
 #[derive(Default)]
 struct SourcesInner {
     hosts: BTreeMap<&'static str, Census>,
+    machines: BTreeMap<&'static str, Census>,
     leading: Option<watch::Receiver<bool>>,
     brake: Option<Arc<Brake>>,
 }
 
-type Census = Arc<dyn Fn() -> Vec<(String, &'static str)> + Send + Sync>;
+/// Whom to ask for the namespace of each object, and for one of these words.
+#[derive(Clone)]
+struct Census {
+    words: &'static [&'static str],
+    ask: Arc<dyn Fn() -> Vec<(String, &'static str)> + Send + Sync>,
+}
+
+/// By dialect and namespace, how many objects each word says something of.
+type Counts = BTreeMap<(&'static str, String), BTreeMap<&'static str, i64>>;
 
 impl Sources {
     fn lock(&self) -> MutexGuard<'_, SourcesInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count_hosts(&self) -> BTreeMap<(&'static str, String), BTreeMap<&'static str, i64>> {
+    /// Counts, unless another replica does.
+    fn count(&self, of: impl Fn(&SourcesInner) -> &BTreeMap<&'static str, Census>) -> Counts {
         let sources: Vec<_> = {
             let inner = self.lock();
             if inner.leading.as_ref().is_some_and(|leading| !*leading.borrow()) {
                 return BTreeMap::new();
             }
-            inner.hosts.iter().map(|(dialect, census)| (*dialect, Arc::clone(census))).collect()
+            of(&inner).iter().map(|(dialect, census)| (*dialect, census.clone())).collect()
         };
-        let mut counts = BTreeMap::<_, BTreeMap<_, _>>::new();
+        let mut counts = Counts::new();
         for (dialect, census) in sources {
-            for (namespace, phase) in census() {
-                // A phase that the last host has left must read 0: a series that ends keeps its last value for minutes.
-                let phases = counts
+            for (namespace, word) in (census.ask)() {
+                // A state that the last host has left must read 0: a series that ends keeps its last value for minutes.
+                let words = counts
                     .entry((dialect, namespace))
-                    .or_insert_with(|| Phase::ALL.iter().map(|phase| (phase.as_str(), 0)).collect());
-                *phases.entry(phase).or_default() += 1;
+                    .or_insert_with(|| census.words.iter().map(|word| (*word, 0)).collect());
+                *words.entry(word).or_default() += 1;
             }
         }
         counts
@@ -217,10 +235,18 @@ impl Collector for Sources {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut hosts =
             encoder.encode_descriptor("hosts", "Hosts, as the leader sees them now.", None, MetricType::Gauge)?;
-        for ((dialect, namespace), phases) in self.count_hosts() {
-            for (phase, count) in phases {
-                let labels = HostLabels { dialect, namespace: namespace.clone(), phase };
+        for ((dialect, namespace), states) in self.count(|inner| &inner.hosts) {
+            for (state, count) in states {
+                let labels = HostLabels { dialect, namespace: namespace.clone(), state };
                 gauge(hosts.encode_family(&labels)?, count)?;
+            }
+        }
+        let help = "Machines, as the leader sees them now.";
+        let mut machines = encoder.encode_descriptor("machines", help, None, MetricType::Gauge)?;
+        for ((dialect, namespace), phases) in self.count(|inner| &inner.machines) {
+            for (phase, count) in phases {
+                let labels = MachineLabels { dialect, namespace: namespace.clone(), phase };
+                gauge(machines.encode_family(&labels)?, count)?;
             }
         }
         let (leading, load) = {
@@ -259,7 +285,7 @@ fn gauge(encoder: MetricEncoder<'_>, value: i64) -> fmt::Result {
 }
 
 /// From a second to six hours.
-fn phase_buckets() -> Histogram {
+fn state_buckets() -> Histogram {
     Histogram::new([1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0])
 }
 
@@ -277,13 +303,20 @@ fn reconcile_buckets() -> Histogram {
 struct HostLabels {
     dialect: &'static str,
     namespace: String,
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MachineLabels {
+    dialect: &'static str,
+    namespace: String,
     phase: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PhaseLabels {
+struct StateLabels {
     dialect: &'static str,
-    phase: &'static str,
+    state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tracing::{debug, info, warn};
 
+use crate::api_client;
 use crate::cluster_api::Name;
 
 /// How often it is looked for nodes that are awaited.
@@ -154,7 +155,8 @@ async fn connect(client: &Client, (namespace, name): &Name) -> Result<Client, Er
     harmless(&kubeconfig).map_err(bad)?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let config = config.map_err(|error| bad(error.to_string()))?;
-    Client::try_from(config).map_err(|error| Error::Kube(Box::new(error)))
+    let client = Client::try_from(config).map_err(|error| Error::Kube(Box::new(error)))?;
+    Ok(api_client::bounded(client))
 }
 
 /// A kubeconfig may name programs to run and files to read. Whoever may write Secrets must not get at ours by that.

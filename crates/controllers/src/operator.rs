@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::beskar7::Beskar7Cluster;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
@@ -37,12 +37,15 @@ use crate::metrics::Metrics;
 use crate::probes::{self, ProbeError, Readiness};
 use crate::roster::{ClaimantName, Roster};
 use crate::vault::Vault;
-use crate::watches::{Present, drop_ballast, pauses, readable, tokio_stream, uninterrupted};
+use crate::watches::{Interruptions, Present, drop_ballast, pauses, readable, tokio_stream};
 
 /// How many hosts are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
 const RECONCILES_AT_ONCE: u16 = 12;
 
-/// How long those get at the end who are being served.
+/// How many Secrets that were touched are read at once.
+const SECRETS_AT_ONCE: usize = 8;
+
+/// Shutdown grace period for active downloads.
 const FAREWELL: Duration = Duration::from_secs(8);
 
 /// How an operator runs.
@@ -275,6 +278,7 @@ impl Operator {
     ) {
         let (store, writer) = reflector::store();
         let (index, bystander) = (hosts.index.clone(), hosts.clone());
+        let mut interruptions = Interruptions::of(D::KIND);
         let stream = watcher(self.api::<DeserializeGuard<D::Host>>(), self.watch_config())
             .backoff(pauses())
             .try_filter_map(|event| std::future::ready(Ok(readable(event))))
@@ -289,8 +293,8 @@ impl Operator {
             .reflect(writer)
             .applied_objects()
             // Handed on, an interruption would hold up everything that wakes a host, not only the watch.
-            .filter_map(|event| std::future::ready(uninterrupted(event, D::NAME).map(Ok)));
-        self.metrics.follow_hosts(D::NAME, host_counter::<D>(store.clone()));
+            .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
+        self.metrics.follow_hosts(D::NAME, D::STATES, host_counter::<D>(store.clone()));
         let woken = tokio_stream(woken).map(|key| ObjectRef::new(&key.name).within(&key.namespace));
         Controller::for_stream(stream, store)
             .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
@@ -307,6 +311,7 @@ impl Operator {
     ) {
         let (store, writer) = reflector::store();
         let (bystander, mut present) = (claims.clone(), Present::default());
+        let mut interruptions = Interruptions::of(D::KIND);
         let stream = watcher(self.api::<DeserializeGuard<D::Claim>>(), self.watch_config())
             .backoff(pauses())
             .try_filter_map(|event| std::future::ready(Ok(readable(event))))
@@ -314,7 +319,8 @@ impl Operator {
             .inspect_ok(move |event| present.take(event).iter().for_each(|key| bystander.forget(key)))
             .reflect(writer)
             .applied_objects()
-            .filter_map(|event| std::future::ready(uninterrupted(event, D::NAME).map(Ok)));
+            .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
+        self.metrics.follow_machines(D::NAME, D::PHASES, claim_counter::<D>(store.clone()));
         let woken = tokio_stream(woken).map(|(namespace, name)| ObjectRef::new(&name).within(&namespace));
         Controller::for_stream(stream, store)
             .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
@@ -326,13 +332,14 @@ impl Operator {
 
     async fn drive_clusters(&self, clusters: Arc<ClusterLoop>, woken: mpsc::UnboundedReceiver<ClaimantName>) {
         let (store, writer) = reflector::store();
+        let mut interruptions = Interruptions::of("Beskar7Clusters");
         let stream = watcher(self.api::<DeserializeGuard<Beskar7Cluster>>(), self.watch_config())
             .backoff(pauses())
             .try_filter_map(|event| std::future::ready(Ok(readable(event))))
             .modify(|cluster| drop_ballast(cluster.meta_mut()))
             .reflect(writer)
             .applied_objects()
-            .filter_map(|event| std::future::ready(uninterrupted(event, "Beskar7Clusters").map(Ok)));
+            .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
         let woken = tokio_stream(woken).map(|(namespace, name)| ObjectRef::new(&name).within(&namespace));
         Controller::for_stream(stream, store)
             .reconcile_on(woken)
@@ -392,6 +399,7 @@ async fn watch_secrets(
     vault: Vault,
     wake: mpsc::UnboundedSender<HostKey>,
 ) {
+    let mut interruptions = Interruptions::of("Secrets");
     let stream = watcher(secrets, watcher::Config::default())
         .backoff(pauses())
         .modify(|secret| {
@@ -401,19 +409,29 @@ async fn watch_secrets(
         })
         .reflect(writer)
         .touched_objects()
-        .filter_map(|event| std::future::ready(uninterrupted(event, "Secrets")));
-    futures::pin_mut!(stream);
-    while let Some(secret) = stream.next().await {
+        .filter_map(move |event| std::future::ready(interruptions.pass(event)));
+    wake_dependents(stream, &index, &vault, &wake).await;
+}
+
+/// Wakes the hosts whose Secrets have other data than before. One Secret that cannot be read holds up no other.
+async fn wake_dependents(
+    touched: impl Stream<Item = PartialObjectMeta<Secret>>,
+    index: &Index,
+    vault: &Vault,
+    wake: &mpsc::UnboundedSender<HostKey>,
+) {
+    let wake_one = |secret: PartialObjectMeta<Secret>| async move {
         let (namespace, name) = (secret.namespace().unwrap_or_default(), secret.name_any());
         let dependents = index.dependents(&namespace, &name);
         if dependents.is_empty() || !vault.is_news(&namespace, &name, &secret.metadata).await {
-            continue;
+            return;
         }
         for key in dependents {
             // Nobody listens any more only when the loop has stopped.
             wake.send(key).ok();
         }
-    }
+    };
+    touched.for_each_concurrent(SECRETS_AT_ONCE, wake_one).await;
 }
 
 async fn wait_for_store(store: &Store<PartialObjectMeta<Secret>>) {
@@ -421,18 +439,96 @@ async fn wait_for_store(store: &Store<PartialObjectMeta<Secret>>) {
     store.wait_until_ready().await.ok();
 }
 
-/// Counts hosts by namespace and phase, from the watch's own store: it cannot drift.
+/// Counts hosts by namespace and state, from the watch's own store: it cannot drift.
 fn host_counter<D: HostDialect>(
     store: Store<D::Host>,
 ) -> impl Fn() -> Vec<(String, &'static str)> + Send + Sync + 'static {
     move || {
         let hosts = store.state();
-        hosts
-            .iter()
-            .map(|host| {
-                let phase = D::record(host).map_or("Registering", |record| record.phase.as_str());
-                (host.namespace().unwrap_or_default(), phase)
-            })
-            .collect()
+        hosts.iter().map(|host| (host.namespace().unwrap_or_default(), D::state(host))).collect()
+    }
+}
+
+/// Counts claims by namespace and phase.
+fn claim_counter<D: ClaimDialect>(
+    store: Store<D::Claim>,
+) -> impl Fn() -> Vec<(String, &'static str)> + Send + Sync + 'static {
+    move || {
+        let claims = store.state();
+        claims.iter().map(|claim| (claim.namespace().unwrap_or_default(), D::phase(claim))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+
+    use api::beskar7::PhysicalHost;
+    use axum::Router;
+    use axum::response::IntoResponse as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// An API server that answers for each Secret once, and for one of them never again.
+    fn secrets_server(hangs: &'static str) -> Client {
+        let asked = Arc::new(Mutex::new(HashMap::<String, u32>::new()));
+        let router = Router::new().fallback(move |request: axum::extract::Request| {
+            let asked = asked.clone();
+            async move {
+                let name = request.uri().path().rsplit('/').next().unwrap().to_owned();
+                let times = {
+                    let mut asked = asked.lock().unwrap();
+                    let times = asked.entry(name.clone()).or_default();
+                    *times += 1;
+                    *times
+                };
+                if times > 1 && name == hangs {
+                    std::future::pending::<()>().await;
+                }
+                // "a" to "d" in base64.
+                let password = ["YQ==", "Yg==", "Yw==", "ZA=="][times as usize];
+                axum::Json(json!({
+                    "metadata": { "name": name, "namespace": "racks", "uid": name, "resourceVersion": times.to_string() },
+                    "data": { "username": "YQ==", "password": password },
+                }))
+                .into_response()
+            }
+        });
+        crate::api_client::bounded(Client::new(router, "racks"))
+    }
+
+    fn object<K: serde::de::DeserializeOwned>(value: Value) -> K {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_secret_that_cannot_be_read_holds_up_no_wake_up_of_another() {
+        let (known, _writer) = reflector::store();
+        let vault = Vault::new(secrets_server("slow"), known);
+        let index = Index::default();
+        for name in ["slow", "quick"] {
+            let host: PhysicalHost = object(json!({
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+                "kind": "PhysicalHost",
+                "metadata": { "name": name, "namespace": "racks", "uid": name },
+                "spec": { "redfishConnection": { "address": format!("https://{name}.test"), "credentialsSecretRef": name } },
+            }));
+            index.put::<PhysicalHosts>(&host);
+            vault.credentials("racks", name).await.unwrap();
+        }
+        let touched = ["slow", "quick"].map(|name| {
+            object(json!({ "metadata": { "name": name, "namespace": "racks", "uid": name, "resourceVersion": "7" } }))
+        });
+        let (wake, mut woken) = mpsc::unbounded_channel();
+        let waking = wake_dependents(futures::stream::iter(touched), &index, &vault, &wake);
+        let first = async { woken.recv().await.unwrap().name };
+        let begun = tokio::time::Instant::now();
+        let (first, ()) = futures::join!(first, waking);
+        assert_eq!(first, "quick");
+        // What cannot be read may have changed: its host looks for itself.
+        assert_eq!(woken.recv().await.unwrap().name, "slow");
+        assert_eq!(begun.elapsed(), crate::api_client::ANSWER_WITHIN);
     }
 }

@@ -9,7 +9,8 @@ use kube::core::DeserializeGuard;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
-use tracing::warn;
+use tokio::time::Instant;
+use tracing::{debug, warn};
 
 use crate::dialect::HostKey;
 
@@ -35,9 +36,54 @@ pub(crate) fn readable<H: std::fmt::Debug>(event: Event<DeserializeGuard<H>>) ->
     })
 }
 
-/// What a watch shows. That it was interrupted is only worth a line in the log: it is taken up again.
-pub(crate) fn uninterrupted<T>(event: Result<T, watcher::Error>, of: &str) -> Option<T> {
-    event.inspect_err(|error| warn!(%error, of, "the watch was interrupted; it is taken up again")).ok()
+/// How long the same interruption of a watch is not told again.
+const TOLD_FOR: Duration = Duration::from_mins(10);
+
+/// Tells of the interruptions of one watch. It is taken up again by itself, so one line is enough: a CRD that is gone, or an API server that is
+/// down, would fill the log with the same one.
+pub(crate) struct Interruptions {
+    of: &'static str,
+    told: Option<(String, Instant)>,
+}
+
+impl Interruptions {
+    pub(crate) fn of(of: &'static str) -> Self {
+        Self { of, told: None }
+    }
+
+    /// What the watch shows, if it was not interrupted.
+    pub(crate) fn pass<T>(&mut self, event: Result<T, watcher::Error>) -> Option<T> {
+        event.map_err(|error| self.tell(&error)).ok()
+    }
+
+    /// Answers whether it was worth a line.
+    fn tell(&mut self, error: &watcher::Error) -> bool {
+        let (why, now) = (error.to_string(), Instant::now());
+        let of = self.of;
+        if self.told.as_ref().is_some_and(|(told, at)| *told == why && now - *at < TOLD_FOR) {
+            debug!(%error, of, "the watch is still interrupted");
+            return false;
+        }
+        if is_not_served(error) {
+            warn!(
+                of,
+                "the API server does not serve this kind (any more): is its CRD installed? It is asked again until it is"
+            );
+        } else {
+            warn!(%error, of, "the watch was interrupted; it is taken up again");
+        }
+        self.told = Some((why, now));
+        true
+    }
+}
+
+/// Whether the API server has no such kind, or has it no more.
+pub(crate) fn is_not_served(error: &watcher::Error) -> bool {
+    let not_found = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.code == 404);
+    match error {
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => not_found(error),
+        _ => false,
+    }
 }
 
 /// Pauses before an interrupted watch is taken up again. We are one client with a few watches: nobody is helped when we stay
@@ -155,5 +201,25 @@ mod tests {
         assert_eq!(gone(&mut present, Event::InitDone), ["lab/c 3"]);
         assert_eq!(gone(&mut present, Event::Init), [""; 0]);
         assert_eq!(gone(&mut present, Event::InitDone), ["lab/a 1", "lab/b 5"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interruption_is_told_once_and_not_at_every_try() {
+        let mut watch = Interruptions::of("PhysicalHosts");
+        let gone = || {
+            let status = kube::core::Status { code: 404, ..kube::core::Status::default() };
+            watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)))
+        };
+        assert!(is_not_served(&gone()));
+        assert!(watch.tell(&gone()));
+        for _ in 0..50 {
+            // Each try begins well.
+            assert_eq!(watch.pass(Ok(7)), Some(7));
+            tokio::time::advance(Duration::from_secs(8)).await;
+            assert!(!watch.tell(&gone()));
+        }
+        assert!(watch.tell(&watcher::Error::NoResourceVersion), "another one is news");
+        tokio::time::advance(TOLD_FOR).await;
+        assert!(watch.tell(&watcher::Error::NoResourceVersion), "and so is one that lasts");
     }
 }

@@ -20,6 +20,8 @@ pub const ORDER_IN_EFFECT: &str = "OrderInEffect";
 pub const POWER_REQUEST_IN_EFFECT: &str = "PowerRequestInEffect";
 /// What the boot service had for the server could be served. Only said of hosts that it has something for.
 pub const BOOT_SERVED: &str = "BootServed";
+/// The server has the interface that bootMacAddress names. Only said of hosts with that field.
+pub const BOOT_INTERFACE_FOUND: &str = "BootInterfaceFound";
 /// The object is left alone because of the pause annotation or its paused cluster.
 pub const PAUSED: &str = "Paused";
 
@@ -37,6 +39,10 @@ pub const FAILURE_DOMAINS_READY: &str = "FailureDomainsReady";
 
 /// Reasons that upstream used too.
 pub mod reason {
+    /// The BMC answers, and whoever is on the way reads along.
+    pub const CONNECTED_WITHOUT_TLS: &str = "ConnectedWithoutTLS";
+    /// No interface of the server has the MAC address that the host object gives.
+    pub const NO_SUCH_INTERFACE: &str = "NoSuchInterface";
     /// `credentialsSecretRef` is empty.
     pub const MISSING_CREDENTIALS: &str = "MissingCredentials";
     /// The Secret could not be read.

@@ -7,7 +7,7 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::mode::OsFamily;
@@ -91,7 +91,9 @@ pub struct PhysicalHostSpec {
         .reason(Reason::FieldValueRequired))]
     pub user_data_secret_ref: Option<ObjectReference>,
 
-    /// MAC address of the interface that the server boots from over the network.
+    /// MAC address of the interface that the server boots from over the network. Network boot does not work yet; until then it
+    /// is compared with the inventory, and the condition BootInterfaceFound is false if the server has no such interface: it may be
+    /// another server than you meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 17))]
     #[x_kube(validation = Rule::new("self.matches('^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$')")
@@ -99,12 +101,14 @@ pub struct PhysicalHostSpec {
     pub boot_mac_address: Option<String>,
 
     /// Which firmware boots: UEFI or Legacy. Left out, the server keeps the mode that it is in.
-    // An optional enum shows its type's text in `kubectl explain`, not this one: keep the two alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "boot_mode")]
     pub boot_mode: Option<BootMode>,
 
-    /// Which firmware boots bootIsoSource, where that differs from bootMode: UEFI or Legacy. Part of the order.
+    /// Which firmware boots bootIsoSource, where that differs from bootMode: UEFI or Legacy. Part of the order: written by the
+    /// Beskar7Machine that claims the host, and removed at the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "boot_mode")]
     pub boot_iso_mode: Option<BootMode>,
 
     /// Whether the server is to be powered on. Left out, the power is left alone. What was set before the host was claimed does not
@@ -238,6 +242,11 @@ pub enum BootMode {
     Uefi,
     /// BIOS.
     Legacy,
+}
+
+/// An optional enum would show its type's text in `kubectl explain`, not that of the field.
+fn boot_mode(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["UEFI", "Legacy"] })
 }
 
 impl RedfishConnection {

@@ -137,7 +137,8 @@ pub struct Beskar7MachineSpec {
     pub target_disk: Option<String>,
 
     /// The server's address where there is no DHCP, as address::gateway:netmask:dns. Gateway and dns may be left out, the
-    /// netmask may be a prefix length: 192.0.2.20::192.0.2.1:24.
+    /// netmask may be a prefix length: 192.0.2.20::192.0.2.1:24. The address is shown in status.addresses and can become the endpoint of
+    /// the cluster. A system that is booted from imageURL does not get it from here: put it into its own configuration, too.
     #[serde(default, rename = "staticIP", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     #[x_kube(validation = Rule::new(r"self.matches('^([0-9]{1,3}\\.){3}[0-9]{1,3}::(([0-9]{1,3}\\.){3}[0-9]{1,3})?:(([0-9]{1,3}\\.){3}[0-9]{1,3}|[0-9]{1,2})(:([0-9]{1,3}\\.){3}[0-9]{1,3})?$')")

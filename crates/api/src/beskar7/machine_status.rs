@@ -106,4 +106,7 @@ pub mod phases {
     pub const DELETING: &str = "Deleting";
     /// It can never become ready.
     pub const FAILED: &str = "Failed";
+
+    /// All words that we write, in the order of a life.
+    pub const ALL: [&str; 6] = [PENDING, ASSOCIATING, PROVISIONING, PROVISIONED, DELETING, FAILED];
 }

@@ -32,3 +32,18 @@ pub const DEPLOYING: &str = "Deploying";
 pub const READY: &str = "Ready";
 /// Written by nobody, declared by all.
 pub const UNKNOWN: &str = "Unknown";
+
+/// All words that we write, in the order of a life.
+pub const ALL: [&str; 11] = [
+    ENROLLING,
+    INSPECTING,
+    AVAILABLE,
+    CLAIMED,
+    PROVISIONING,
+    PROVISIONED,
+    DEPROVISIONING,
+    MAINTENANCE,
+    QUARANTINED,
+    ERROR,
+    DELETING,
+];

@@ -54,6 +54,22 @@ fn what_we_ship_is_yaml_and_samples_name_secrets_that_they_bring() {
 }
 
 #[test]
+fn the_shipped_operator_is_reached_at_its_probes_and_its_boot_service_only() {
+    let document = |file: &str| -> Value { serde_saphyr::from_str(&read(config().join(file))).unwrap() };
+    let names = |ports: &Value, key: &str| -> Vec<String> {
+        ports.as_array().unwrap().iter().map(|port| port[key].as_str().unwrap().to_owned()).collect()
+    };
+    let container = &document("manager/deployment.yaml")["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(names(&container["ports"], "name"), ["probes", "boot"]);
+    assert!(!container["args"].to_string().contains("metrics"), "metrics stay on loopback");
+    let policy = document("manager/network_policy.yaml");
+    let ingress = policy["spec"]["ingress"].as_array().unwrap();
+    assert_eq!((ingress.len(), names(&ingress[0]["ports"], "port")), (1, vec!["probes".into(), "boot".into()]));
+    let metrics = document("metrics/network_policy.yaml");
+    assert!(metrics["spec"]["ingress"][0]["from"].is_array(), "metrics are for those who were chosen");
+}
+
+#[test]
 fn machines_and_clusters_of_all_generations_are_read() {
     for file in
         ["machines-first-generation.yaml", "machines-v0.3.yaml", "machines-v0.4.yaml", "machines-successor.yaml"]

@@ -31,6 +31,7 @@ async fn the_cluster_role_allows_what_the_operator_does_and_no_more() {
         assert!(may(&operator, verb, resource, &namespace).await, "{verb} {resource}");
         assert!(!may(&operator, verb, resource, "elsewhere").await, "{verb} {resource} elsewhere");
     }
+    check_own_lease(&operator, &namespace).await;
     for (verb, resource) in OPERATOR_MUST_NOT {
         assert!(!may(&operator, verb, resource, "elsewhere").await, "{verb} {resource}");
     }
@@ -50,6 +51,7 @@ async fn the_role_for_one_namespace_reaches_no_other() {
         assert!(may(&operator, verb, resource, &namespace).await, "{verb} {resource}");
         assert!(!may(&operator, verb, resource, "elsewhere").await, "{verb} {resource} elsewhere");
     }
+    check_own_lease(&operator, &namespace).await;
     for (verb, resource) in OPERATOR_MUST_NOT {
         assert!(!may(&operator, verb, resource, &namespace).await, "{verb} {resource}");
     }
@@ -59,22 +61,16 @@ const OPERATOR_NEEDS: &[(&str, &str)] = &[
     ("list", "physicalhosts.infrastructure.cluster.x-k8s.io"),
     ("watch", "physicalhosts.infrastructure.cluster.x-k8s.io"),
     ("patch", "physicalhosts.infrastructure.cluster.x-k8s.io"),
-    ("update", "physicalhosts.infrastructure.cluster.x-k8s.io"),
     ("patch", "physicalhosts/status.infrastructure.cluster.x-k8s.io"),
-    ("update", "physicalhosts/finalizers.infrastructure.cluster.x-k8s.io"),
+    ("get", "beskar7machines.infrastructure.cluster.x-k8s.io"),
     ("list", "beskar7machines.infrastructure.cluster.x-k8s.io"),
     ("watch", "beskar7machines.infrastructure.cluster.x-k8s.io"),
     ("patch", "beskar7machines.infrastructure.cluster.x-k8s.io"),
-    ("update", "beskar7machines.infrastructure.cluster.x-k8s.io"),
     ("patch", "beskar7machines/status.infrastructure.cluster.x-k8s.io"),
-    ("update", "beskar7machines/finalizers.infrastructure.cluster.x-k8s.io"),
     ("list", "beskar7clusters.infrastructure.cluster.x-k8s.io"),
     ("watch", "beskar7clusters.infrastructure.cluster.x-k8s.io"),
     ("patch", "beskar7clusters.infrastructure.cluster.x-k8s.io"),
     ("patch", "beskar7clusters/status.infrastructure.cluster.x-k8s.io"),
-    ("update", "beskar7clusters/finalizers.infrastructure.cluster.x-k8s.io"),
-    ("watch", "beskar7machinetemplates.infrastructure.cluster.x-k8s.io"),
-    ("watch", "beskar7clustertemplates.infrastructure.cluster.x-k8s.io"),
     ("watch", "bootsessions.boot.beskar7.io"),
     ("create", "bootsessions.boot.beskar7.io"),
     ("update", "bootsessions.boot.beskar7.io"),
@@ -88,22 +84,38 @@ const OPERATOR_NEEDS: &[(&str, &str)] = &[
     ("get", "secrets."),
     ("list", "secrets."),
     ("watch", "secrets."),
-    ("create", "events."),
-    ("patch", "events."),
     ("create", "events.events.k8s.io"),
-    ("patch", "events.events.k8s.io"),
 ];
 
 const LEASE_NEEDS: &[(&str, &str)] = &[
-    ("get", "leases.coordination.k8s.io"),
     ("create", "leases.coordination.k8s.io"),
-    ("update", "leases.coordination.k8s.io"),
-    ("patch", "leases.coordination.k8s.io"),
     // The key of the boot service.
     ("create", "secrets."),
 ];
 
+/// The lease that `beskar7 run` takes, and no other.
+async fn check_own_lease(operator: &Account, namespace: &str) {
+    for verb in ["get", "update"] {
+        let leases = "leases.coordination.k8s.io";
+        assert!(may_with(operator, verb, leases, namespace, "beskar7.infrastructure.cluster.x-k8s.io").await, "{verb}");
+        assert!(!may_with(operator, verb, leases, namespace, "kube-scheduler").await, "{verb}");
+    }
+}
+
 const OPERATOR_MUST_NOT: &[(&str, &str)] = &[
+    // What it never does is not allowed either.
+    ("get", "physicalhosts.infrastructure.cluster.x-k8s.io"),
+    ("update", "physicalhosts.infrastructure.cluster.x-k8s.io"),
+    ("update", "physicalhosts/status.infrastructure.cluster.x-k8s.io"),
+    ("update", "beskar7machines.infrastructure.cluster.x-k8s.io"),
+    ("update", "beskar7machines/finalizers.infrastructure.cluster.x-k8s.io"),
+    ("get", "beskar7clusters.infrastructure.cluster.x-k8s.io"),
+    ("watch", "beskar7machinetemplates.infrastructure.cluster.x-k8s.io"),
+    ("watch", "beskar7clustertemplates.infrastructure.cluster.x-k8s.io"),
+    ("create", "events."),
+    ("patch", "events.events.k8s.io"),
+    ("delete", "leases.coordination.k8s.io"),
+    ("list", "leases.coordination.k8s.io"),
     ("create", "physicalhosts.infrastructure.cluster.x-k8s.io"),
     ("delete", "physicalhosts.infrastructure.cluster.x-k8s.io"),
     ("update", "secrets."),
@@ -126,6 +138,11 @@ const OPERATOR_MUST_NOT: &[(&str, &str)] = &[
 
 /// Asks the API server; `resource[/subresource].group`.
 async fn may(account: &Account, verb: &str, resource: &str, namespace: &str) -> bool {
+    may_with(account, verb, resource, namespace, "").await
+}
+
+/// The same of the object of that name.
+async fn may_with(account: &Account, verb: &str, resource: &str, namespace: &str, name: &str) -> bool {
     let (resource, group) = resource.split_once('.').unwrap();
     let (resource, subresource) = resource.split_once('/').map_or((resource, None), |(r, s)| (r, Some(s.to_owned())));
     let review = SelfSubjectAccessReview {
@@ -136,6 +153,7 @@ async fn may(account: &Account, verb: &str, resource: &str, namespace: &str) -> 
                 resource: Some(resource.to_owned()),
                 subresource,
                 namespace: Some(namespace.to_owned()),
+                name: (!name.is_empty()).then(|| name.to_owned()),
                 ..ResourceAttributes::default()
             }),
             ..SelfSubjectAccessReviewSpec::default()

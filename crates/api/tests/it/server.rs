@@ -46,8 +46,49 @@ async fn manifests_of_all_generations_apply_unchanged() {
     for file in ["second-generation.yaml", "v0.3-claimed.yaml", "successor-ca-bundle.yaml"] {
         // `validate=strict` is kubectl's default: unknown fields would be refused.
         let applied = cluster.kubectl(&["apply", "-n", &namespace, "-f", &path(manifest(file))]).await;
-        assert_eq!(applied.stderr, "", "{file}");
+        // Where an installation was applied before, its admission policy warns of an address without TLS.
+        let complaints = applied.stderr.lines().filter(|line| !line.contains("speaks to the BMC without TLS"));
+        assert_eq!(complaints.collect::<Vec<_>>(), [""; 0], "{file}");
         applied.ok();
+    }
+}
+
+#[tokio::test]
+async fn a_bmc_without_tls_is_warned_of_at_admission() {
+    let cluster = cluster().await;
+    if cluster.is_embedded_and_has("no admission policies") {
+        return;
+    }
+    let namespace = cluster.namespace("plain-http").await;
+    // Other tests share the cluster: under a name of its own, for one namespace.
+    let selected = format!(
+        "  matchResources: {{namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {namespace}}}}}}}\n"
+    );
+    let policy = read(config().join("admission/plain_http.yaml")).replace("beskar7-plain-http", &namespace) + &selected;
+    cluster.apply_yaml(&policy).await;
+    let host = |address: &str| {
+        format!(
+            "apiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: PhysicalHost\nmetadata: {{name: a}}\nspec: {{redfishConnection: {{address: '{address}', credentialsSecretRef: bmc}}}}\n"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("host.yaml");
+    let warning = async |address: &str| {
+        std::fs::write(&file, host(address)).unwrap();
+        let applied =
+            cluster.kubectl(&["apply", "--dry-run=server", "-n", &namespace, "-f", file.to_str().unwrap()]).await;
+        let said = applied.stderr.clone();
+        applied.ok();
+        said
+    };
+    // A new policy takes effect after a moment.
+    testkit::wait_for("the policy to be in effect", std::time::Duration::from_mins(1), async || {
+        warning("http://192.0.2.10").await.contains("speaks to the BMC without TLS").then_some(())
+    })
+    .await;
+    assert!(warning("redfish+http://192.0.2.10/redfish/v1/Systems/1").await.contains("without TLS"));
+    for fine in ["https://192.0.2.10", "192.0.2.10", "redfish://192.0.2.10", "https://http.example.com"] {
+        assert_eq!(warning(fine).await, "", "{fine}");
     }
 }
 
@@ -154,6 +195,8 @@ async fn kubectl_explains_every_part() {
         ("physicalhost.spec.redfishConnection", "certificateFingerprint"),
         ("physicalhost.spec.redfishConnection", "SHA-256 of the one certificate to accept"),
         ("physicalhost.spec.bootMode", "Left out, the server keeps the mode"),
+        ("physicalhost.spec.bootIsoMode", "Which firmware boots bootIsoSource, where that differs from bootMode"),
+        ("physicalhost.spec.bootMacAddress", "BootInterfaceFound is false if the server has no such interface"),
         ("physicalhost.spec.online", "is never changed"),
         ("physicalhost.spec.maintenance", "parks the host"),
         ("physicalhost.spec.remoteConfig", "How the system on the ISO finds its configuration"),

@@ -5,9 +5,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
+use hyper::body::Body;
 use tower_service::Service;
 
 use super::Auth;
+use crate::request::drain::drain;
 use crate::status::Failure;
 use crate::tls::Peer;
 
@@ -30,6 +32,7 @@ impl<S, B, R> Service<Request<B>> for Gate<S>
 where
     S: Service<Request<B>, Response = Response<R>>,
     S::Future: Send + 'static,
+    B: Body<Data: Send, Error: Send> + Send + Unpin + 'static,
     R: From<Bytes> + Send + 'static,
 {
     type Response = Response<R>;
@@ -51,7 +54,14 @@ where
             }
             Err(failure) => {
                 let refusal = refusal(&failure);
-                Box::pin(async move { Ok(refusal) })
+                // Who asks first whether to send the body does not send it.
+                let asks_first = request.headers().contains_key(header::EXPECT);
+                Box::pin(async move {
+                    if !asks_first {
+                        drain(request.into_body()).await;
+                    }
+                    Ok(refusal)
+                })
             }
         }
     }

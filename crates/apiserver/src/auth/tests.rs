@@ -3,6 +3,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body_util::Full;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use rustls_pki_types::CertificateDer;
@@ -484,7 +485,7 @@ fn questions_that_make_no_sense_are_refused_in_kubernetes_words() {
 #[derive(Clone)]
 struct Inside;
 
-impl Service<Request<()>> for Inside {
+impl Service<Request<Full<Bytes>>> for Inside {
     type Response = Response<Bytes>;
     type Error = Infallible;
     type Future = std::future::Ready<Result<Response<Bytes>, Infallible>>;
@@ -493,7 +494,7 @@ impl Service<Request<()>> for Inside {
         std::task::Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<()>) -> Self::Future {
+    fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
         assert!(request.headers().get("authorization").is_none());
         std::future::ready(Ok(Response::new(Bytes::from(caller(request.extensions()).name.clone()))))
     }
@@ -503,12 +504,61 @@ impl Service<Request<()>> for Inside {
 async fn the_gate_refuses_strangers_and_marks_the_others() {
     let fixture = Fixture::new();
     let mut gate = Gate::new(fixture.auth.clone(), Inside);
-    let response = gate.call(Request::get("/api").body(()).unwrap()).await.unwrap();
+    let response = gate.call(Request::get("/api").body(Full::default()).unwrap()).await.unwrap();
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(response.headers()["content-type"], "application/json");
     assert_eq!(serde_json::from_slice::<Value>(response.body()).unwrap()["reason"], "Unauthorized");
-    let request = Request::get("/api").header("authorization", "Bearer s3cret").body(()).unwrap();
+    let request = Request::get("/api").header("authorization", "Bearer s3cret").body(Full::default()).unwrap();
     assert_eq!(gate.call(request).await.unwrap().body(), "ci");
     // Within the process there is no gate.
-    assert_eq!(Inside.call(Request::get("/api").body(()).unwrap()).await.unwrap().body(), "admin");
+    assert_eq!(Inside.call(Request::get("/api").body(Full::default()).unwrap()).await.unwrap().body(), "admin");
+}
+
+/// A body that tells how much of it was read.
+struct Counted(Full<Bytes>, Arc<Mutex<usize>>);
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Infallible>>> {
+        let frame = std::pin::Pin::new(&mut self.0).poll_frame(context);
+        if let std::task::Poll::Ready(Some(Ok(frame))) = &frame {
+            *self.1.lock().unwrap() += frame.data_ref().map_or(0, Bytes::len);
+        }
+        frame
+    }
+}
+
+impl Service<Request<Counted>> for Inside {
+    type Response = Response<Bytes>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Response<Bytes>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Counted>) -> Self::Future {
+        std::future::ready(Ok(Response::new(Bytes::new())))
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_may_finish_his_request_before_he_is_refused_so_that_he_reads_it() {
+    let fixture = Fixture::new();
+    let mut gate = Gate::new(fixture.auth.clone(), Inside);
+    for (expects, read) in [(false, 5_000_000), (true, 0)] {
+        let count = Arc::new(Mutex::new(0));
+        let mut request = Request::post("/api");
+        if expects {
+            request = request.header("expect", "100-continue");
+        }
+        let body = Counted(Full::new(Bytes::from(vec![b' '; 5_000_000])), count.clone());
+        let response = gate.call(request.body(body).unwrap()).await.unwrap();
+        assert_eq!((response.status(), *count.lock().unwrap()), (StatusCode::UNAUTHORIZED, read));
+    }
 }

@@ -1,46 +1,38 @@
 //! The bodies of requests, as objects, patches and options.
 
-use std::pin::pin;
-
 use axum::body::Body;
 use bytes::Bytes;
-use futures::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt as _;
 use serde_json::Value;
 
 use crate::catalogue::Served;
 use crate::object::json_kind;
 use crate::protobuf;
 use crate::request::body::{Document, Encoding, LIMIT, media_type, too_large, unknown_format};
+use crate::request::drain::drain;
 use crate::status::Failure;
 use crate::verbs::{Patch, not_another_built_in, not_registered, plain_failure};
 
 /// How much of a body is shown when it makes no sense.
 const SHOWN: usize = 30;
 
-/// How much of a body is read when it is too large: who is still writing does not read our refusal.
-const DRAINED: usize = 4 * LIMIT;
-
 /// The body of a request, if it is not too large.
-pub(super) async fn body(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
+pub(super) async fn body(headers: &HeaderMap, mut body: Body) -> Result<Bytes, Failure> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let mut text = Vec::with_capacity(announced.filter(|length| *length <= LIMIT).unwrap_or_default());
-    let mut length = 0;
-    let mut body = pin!(body.into_data_stream());
-    while let Some(piece) = body.next().await {
-        let piece = piece.map_err(|error| Failure::bad_request(format!("unable to read the body: {error}")))?;
-        length += piece.len();
-        if length <= LIMIT {
-            text.extend_from_slice(&piece);
-        } else {
-            text = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::bad_request(format!("unable to read the body: {error}")))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        if text.len() + piece.len() > LIMIT {
+            drop(text);
+            drain(body).await;
+            return Err(too_large());
         }
-        if length > DRAINED {
-            break;
-        }
+        text.extend_from_slice(&piece);
     }
-    if length > LIMIT { Err(too_large()) } else { Ok(text.into()) }
+    Ok(text.into())
 }
 
 pub(super) fn content_type(headers: &HeaderMap) -> &str {

@@ -100,7 +100,7 @@ pub(crate) async fn play(part: &Part) -> Result<bool> {
     let links = Links::new(&format!("http://{}", listener.local_addr()?))?;
     println!("{SAYS}{}", links.iso(&holder.deployment, &ticket)?);
     let iso = Some(IsoOrder { url: url.clone(), parameters });
-    let directory = Arc::new(OneDelivery(Delivery { holder, iso, config: false }));
+    let directory = Arc::new(OneDelivery(Delivery { holder, iso, config: false, powered_on: true }));
     let service = Arc::new(Service::new(directory, key, Arc::new(Images::new(fetcher))));
     let ended = spawn_blocking(|| std::io::read_to_string(std::io::stdin()));
     tokio::select! {

@@ -2,13 +2,13 @@
 
 mod row;
 
-use api::beskar7::PhysicalHost;
+use api::beskar7::{PhysicalHost, states};
 use clap::ValueEnum;
 use controllers::clock::{Clock as _, SystemClock};
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::access::ClusterArgs;
+use crate::access::{ClusterArgs, Hosts};
 use crate::output::{self, Paper};
 use crate::table;
 use row::{COLUMNS, Row};
@@ -42,8 +42,8 @@ pub(crate) struct Args {
     #[arg(short = 'l', long, value_name = "LABELS")]
     selector: Option<String>,
     /// Only hosts in these states, such as Available or Error; repeat it or separate by commas
-    #[arg(long, value_delimiter = ',')]
-    state: Vec<String>,
+    #[arg(long, value_delimiter = ',', value_parser = state)]
+    state: Vec<&'static str>,
     /// Only hosts with a fault; with a word, such as Unreachable, only with this one
     #[arg(long, value_name = "REASON", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     fault: Option<String>,
@@ -68,31 +68,50 @@ enum Format {
     Yaml,
 }
 
+/// A state by its name, in whichever case.
+fn state(text: &str) -> Result<&'static str, String> {
+    let known = states::ALL.into_iter().find(|known| known.eq_ignore_ascii_case(text));
+    known.ok_or_else(|| format!("hosts are never {text:?}; the states are {}", states::ALL.join(", ")))
+}
+
 pub(crate) async fn execute(args: &Args) -> anyhow::Result<()> {
-    let hosts = args.cluster.access().await?.hosts(args.namespace.as_deref());
-    let labels = args.selector.as_deref();
-    match args.output {
-        Format::Table | Format::Wide => {
-            let now = SystemClock.now();
-            let (mut rows, mut seen) = (Vec::new(), 0);
-            hosts
-                .each(labels, |host| {
-                    seen += 1;
-                    rows.extend(args.wants(&host).then(|| Row::of(&host, now)));
-                })
-                .await?;
-            rows.sort_by(|one, other| one.order().cmp(&other.order()));
-            output::print(&args.show(&rows, seen))
-        }
-        Format::Name | Format::Json | Format::Yaml => {
-            let mut all = Vec::new();
-            hosts.each(labels, |host| all.extend(args.wants(&host).then_some(host))).await?;
-            output::print(&args.write(all)?)
-        }
+    let access = args.cluster.access().await?;
+    let hosts = access.hosts(args.namespace.as_deref());
+    let mut seen = 0;
+    let shown = args.look(&hosts, &mut seen).await?;
+    if let Some(namespace) = args.namespace.as_deref().filter(|_| seen == 0) {
+        access.check_namespace(namespace).await?;
     }
+    output::print(&shown)
 }
 
 impl Args {
+    async fn look(&self, hosts: &Hosts, seen: &mut usize) -> anyhow::Result<String> {
+        let labels = self.selector.as_deref();
+        match self.output {
+            Format::Table | Format::Wide => {
+                let now = SystemClock.now();
+                let mut rows = Vec::new();
+                let take = |host: PhysicalHost| {
+                    *seen += 1;
+                    rows.extend(self.wants(&host).then(|| Row::of(&host, now)));
+                };
+                hosts.each(labels, take).await?;
+                rows.sort_by(|one, other| one.order().cmp(&other.order()));
+                Ok(self.show(&rows, *seen))
+            }
+            Format::Name | Format::Json | Format::Yaml => {
+                let mut all = Vec::new();
+                let take = |host: PhysicalHost| {
+                    *seen += 1;
+                    all.extend(self.wants(&host).then_some(host));
+                };
+                hosts.each(labels, take).await?;
+                self.write(all)
+            }
+        }
+    }
+
     fn wants(&self, host: &PhysicalHost) -> bool {
         let status = host.status.as_ref();
         let state = status.and_then(|status| status.state.as_deref()).unwrap_or_default();

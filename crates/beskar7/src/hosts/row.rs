@@ -166,21 +166,6 @@ fn next_try(at: Timestamp, now: Timestamp) -> String {
     if at <= now { ", next try now".to_owned() } else { format!(", next try in {}", human::span(now, at)) }
 }
 
-/// The states in the order of a life; others follow.
-const LIFE: [&str; 11] = [
-    states::ENROLLING,
-    states::INSPECTING,
-    states::AVAILABLE,
-    states::CLAIMED,
-    states::PROVISIONING,
-    states::PROVISIONED,
-    states::DEPROVISIONING,
-    states::MAINTENANCE,
-    states::QUARANTINED,
-    states::ERROR,
-    states::DELETING,
-];
-
 /// The fleet in one sentence.
 pub(super) fn summary(rows: &[Row], seen: usize, faults_only: bool) -> String {
     if seen == 0 {
@@ -194,7 +179,7 @@ pub(super) fn summary(rows: &[Row], seen: usize, faults_only: bool) -> String {
             None => counts.push((state, 1)),
         }
     }
-    let place = |state: &str| LIFE.iter().position(|known| *known == state).unwrap_or(LIFE.len());
+    let place = |state: &str| states::ALL.iter().position(|known| *known == state).unwrap_or(states::ALL.len());
     counts.sort_by_key(|(state, _)| (place(state), *state));
     let states: Vec<_> = counts.iter().map(|(state, count)| format!("{} {state}", human::number(*count))).collect();
     let hosts = if rows.len() == seen {

@@ -47,8 +47,8 @@ pub(crate) struct Args {
     /// Only hosts whose label cluster.x-k8s.io/watch-filter has this value
     #[arg(long, value_name = "VALUE", env = "BESKAR7_WATCH_FILTER")]
     watch_filter: Option<String>,
-    /// Where to serve /metrics; 0 for nowhere
-    #[arg(long, value_name = "ADDRESS", default_value = ":8080", env = "BESKAR7_METRICS_BIND_ADDRESS", value_parser = bind)]
+    /// Where to serve /metrics, to everybody who reaches it; 0 for nowhere
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", env = "BESKAR7_METRICS_BIND_ADDRESS", value_parser = bind)]
     metrics_bind_address: Bind,
     /// Where to serve /healthz and /readyz; 0 for nowhere
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", env = "BESKAR7_HEALTH_PROBE_BIND_ADDRESS", value_parser = bind)]
@@ -232,7 +232,7 @@ mod tests {
     fn defaults_are_fit_for_the_shipped_deployment() {
         let config = config(&[], &in_pod());
         assert_eq!((config.namespace, config.watch_filter), (None, None));
-        assert_eq!(config.metrics_address.unwrap().port(), 8080);
+        assert_eq!(config.metrics_address, Some(([127, 0, 0, 1], 8080).into()), "not open to the whole cluster");
         assert_eq!(config.probe_address.unwrap().port(), 8081);
         assert_eq!(config.brake, BrakeConfig::default());
         let election = config.election.unwrap();

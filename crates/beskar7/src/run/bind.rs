@@ -20,6 +20,12 @@ pub(crate) fn bind(text: &str) -> Result<Bind, String> {
     addresses.next().map(|address| Bind(Some(address))).ok_or_else(|| advice.to_owned())
 }
 
+/// Reads an address of something that cannot be switched off: `localhost:6443`, `192.0.2.5:6443` or `:6443`.
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
+    let advice = "write 127.0.0.1:6443 or localhost:6443 for this machine only, :6443 for all addresses";
+    bind(text).ok().and_then(|bind| bind.0).ok_or_else(|| advice.to_owned())
+}
+
 /// A socket for `::` takes both families, unless the kernel knows no IPv6.
 fn everywhere(port: u16) -> SocketAddr {
     match TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)) {
@@ -40,7 +46,10 @@ mod tests {
         assert_eq!(bind("127.0.0.1:0").unwrap().0, Some(([127, 0, 0, 1], 0).into()));
         assert_eq!(bind("[::1]:81").unwrap().0, Some("[::1]:81".parse().unwrap()));
         for wrong in ["", "8080", ":", ":70000", "nowhere.invalid:80"] {
-            assert!(bind(wrong).is_err(), "{wrong}");
+            assert!(bind(wrong).is_err() && listen(wrong).is_err(), "{wrong}");
         }
+        assert!(listen("localhost:6444").unwrap().ip().is_loopback());
+        assert_eq!(listen("192.0.2.5:6443"), Ok(([192, 0, 2, 5], 6443).into()));
+        assert!(listen("0").is_err(), "it cannot be switched off");
     }
 }

@@ -17,7 +17,7 @@ use kube::api::{ObjectMeta, PostParams};
 use tracing::info;
 
 pub(crate) use args::{ABOUT, Args, BrakeArgs, EXAMPLES};
-pub(crate) use bind::{Bind, bind};
+pub(crate) use bind::{Bind, bind, listen};
 
 use crate::access::Access;
 use crate::{limits, runtime, shutdown};

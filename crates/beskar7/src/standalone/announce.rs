@@ -3,7 +3,7 @@
 use sim::Fleet;
 
 use super::{Folder, Site};
-use crate::human;
+use crate::{human, program};
 
 pub(super) fn text(site: &Site, folder: &Folder, fleet: Option<&Fleet>, api_only: bool) -> String {
     let kubeconfig = site.kubeconfig().display().to_string();
@@ -11,9 +11,15 @@ pub(super) fn text(site: &Site, folder: &Folder, fleet: Option<&Fleet>, api_only
     let servers = servers.map(|servers| format!(", {servers}")).unwrap_or_default();
     let operator = if api_only { ", without the operator" } else { "" };
     let first = fleet.and_then(|fleet| fleet.bmcs().first()).map(|bmc| bmc.name().to_owned());
+    let beskar7 = program::name();
+    let second = if program::is_on_path("kubectl") {
+        format!("kubectl get physicalhosts --watch        # or: {beskar7} hosts")
+    } else {
+        format!("{beskar7} hosts")
+    };
     let third = match &first {
-        Some(name) => format!("beskar7 show {name}"),
-        None => "beskar7 apply -f server-01.yaml          # README: Register a server".to_owned(),
+        Some(name) => format!("{beskar7} show {name}"),
+        None => format!("{beskar7} apply -f server-01.yaml          # README: Register a server"),
     };
     let end = match folder {
         Folder::Lasting(path) => format!("Ctrl-C ends it; everything is kept in {}.", path.display()),
@@ -24,7 +30,7 @@ pub(super) fn text(site: &Site, folder: &Folder, fleet: Option<&Fleet>, api_only
 Beskar7 runs alone: API server at {url}{servers}{operator}.
 
   export KUBECONFIG={kubeconfig}
-  kubectl get physicalhosts --watch        # or: beskar7 hosts
+  {second}
   {third}
 
 {end}

@@ -28,7 +28,7 @@ pub(crate) use site::Site;
 
 use crate::boot_args::BootArgs;
 use crate::logs::LogArgs;
-use crate::run::{Bind, BrakeArgs, bind};
+use crate::run::{Bind, BrakeArgs, bind, listen};
 use crate::{limits, output, runtime, shutdown};
 
 pub(crate) const ABOUT: &str = "\
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", env = "BESKAR7_DATA")]
     data: Option<PathBuf>,
     /// Where the API server listens; port 0 lets the system choose
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443", env = "BESKAR7_LISTEN")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443", env = "BESKAR7_LISTEN", value_parser = listen)]
     listen: SocketAddr,
     /// More names by which clients reach the API server, for its certificate
     #[arg(long, value_name = "NAME", value_delimiter = ',', env = "BESKAR7_TLS_NAMES")]

@@ -11,6 +11,7 @@ use apiserver::clock::Clock;
 use apiserver::server::{Config, Server};
 use apiserver::store::{OpenError, Options, Store};
 use apiserver::tls::{Pki, server_url};
+use controllers::api_client;
 use controllers::clock::{Clock as _, SystemClock};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, Patch, PatchParams};
@@ -74,7 +75,7 @@ impl Site {
     }
 
     fn of(server: Server, outside: Option<Outside>) -> Self {
-        let client = Client::new(server.router(), "default");
+        let client = api_client::bounded(Client::new(server.router(), "default"));
         Self { server: Arc::new(server), client, outside }
     }
 

@@ -44,6 +44,14 @@ async fn objects_are_created_changed_or_left_as_they_are() {
     assert_eq!(apply(path, &[]).await.ok(), format!("secret/bmc created\n{host} created\n"));
     assert_eq!(apply(path, &[]).await.ok(), format!("secret/bmc unchanged\n{host} unchanged\n"));
 
+    let plain = file.with_file_name("plain.txt");
+    std::fs::write(&plain, HOST.replace("https://", "http://")).unwrap();
+    let said = apply(plain.to_str().unwrap(), &["--dry-run"]).await;
+    assert!(
+        said.stderr.contains("PhysicalHost server-01: spec.redfishConnection.address speaks to the BMC without TLS"),
+        "{said:?}"
+    );
+
     std::fs::write(&file, HOST.replace("192.0.2.10", "192.0.2.11")).unwrap();
     let folder = folder.path().to_str().unwrap();
     assert_eq!(apply(folder, &[]).await.ok(), format!("secret/bmc unchanged\n{host} configured\n"));

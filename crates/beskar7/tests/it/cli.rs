@@ -23,6 +23,9 @@ async fn help_teaches() {
     ] {
         assert!(help.lines().any(|said| said == line), "{line:?} is not in\n{help}");
     }
+    let (_, steps) = help.split_once("First steps:\n").unwrap();
+    let commands: Vec<_> = steps.lines().filter(|line| line.starts_with("  beskar7")).collect();
+    assert_eq!(commands[..2], ["  beskar7 standalone --simulate 20", "  beskar7 demo"], "\n{help}");
     for command in ["run", "hosts", "power", "sim", "crds", "completion"] {
         let help = beskar7(&[command, "--help"]).await.ok();
         assert!(help.contains("\nExamples:\n"), "{command} has no examples:\n{help}");
@@ -150,6 +153,8 @@ async fn values_that_make_no_sense_are_explained() {
         (&["sim", "--personality", "abacus"], "generic, dell-idrac9, hpe-ilo5"),
         (&["sim", "--post-delay", "long"], "write a number with its unit"),
         (&["sim", "--replay", "/nonexistent.tar.gz"], "/nonexistent.tar.gz"),
+        (&["hosts", "--state", "Foo"], "hosts are never \"Foo\"; the states are Enrolling, Inspecting, Available"),
+        (&["standalone", "--listen", "0"], "127.0.0.1:6443 or localhost:6443"),
         (&["hosts", "-o", "picture"], "[possible values: table, wide, name, json, yaml]"),
     ] {
         let error = beskar7(arguments).await.error();

@@ -71,6 +71,10 @@ async fn hosts_can_be_chosen() {
 
     let none = beskar7(&["hosts", "--kubeconfig", &kubeconfig, "-n", &namespace, "--state", "Deleting"]).await.ok();
     assert_eq!(none, "0 of 3 hosts\n");
+    for format in ["table", "name"] {
+        let error = beskar7(&["hosts", "--kubeconfig", &kubeconfig, "-n", "nope", "-o", format]).await.error();
+        assert!(error.contains("has no namespace \"nope\""), "{error}");
+    }
     let empty = cluster().await.namespace("empty").await;
     let none = beskar7(&["hosts", "--kubeconfig", &kubeconfig, "-n", &empty]).await.ok();
     assert!(none.starts_with("No hosts."), "{none}");

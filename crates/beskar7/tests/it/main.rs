@@ -8,6 +8,7 @@
 
 mod apply;
 mod cli;
+mod docs;
 mod hosts;
 mod layers;
 mod power;
@@ -16,6 +17,7 @@ mod run;
 mod show;
 mod sim;
 mod standalone;
+mod uninstall;
 
 use std::path::{Path, PathBuf};
 

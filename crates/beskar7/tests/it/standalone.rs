@@ -84,7 +84,7 @@ async fn simulated_servers_register_before_your_eyes() {
 
 #[tokio::test]
 async fn without_a_folder_a_simulation_leaves_nothing() {
-    let mut running = Running::start(&["standalone", "--simulate", "1", "--listen", "127.0.0.1:0"]);
+    let mut running = Running::start(&["standalone", "--simulate", "1", "--listen", "localhost:0"]);
     let line = running.says("export KUBECONFIG=").await;
     let config = line.split_once('=').unwrap().1.to_owned();
     assert!(Path::new(&config).exists());

@@ -15,6 +15,8 @@ use super::version::Version;
 use super::{FetchError, Fetcher};
 
 const REDIRECTS: usize = 5;
+/// What an ISO may have: a tebibyte, ten times the largest disc. Sums of such numbers do not overflow.
+const LONGEST: u64 = 1 << 40;
 
 impl Fetcher {
     /// Sends one request, and follows redirects. Says who answered in the end.
@@ -72,6 +74,9 @@ pub(super) fn read_head<B>(
             let Some((first, last, total)) = said.and_then(content_range) else {
                 return Err(FetchError::NoLength { origin });
             };
+            if total > LONGEST {
+                return Err(FetchError::TooLarge { origin, bytes: total });
+            }
             if first != start || last < first || last >= total {
                 return Err(FetchError::NoRanges { origin });
             }
@@ -139,6 +144,9 @@ mod tests {
             (206, "bytes 10-19/100", true, Ok((100, 20))),
             (206, "bytes 10-19/100", false, Ok((100, 20))),
             (206, "bytes 10-99/100", true, Ok((100, 100))),
+            (206, "bytes 10-19/18446744073709551615", false, Err("IsoTooLarge")),
+            (206, "bytes 10-19/1099511627777", true, Err("IsoTooLarge")),
+            (206, "bytes 10-19/1099511627776", true, Ok((1 << 40, 20))),
             (206, "bytes 10-19/*", false, Err("IsoServerWithoutLength")),
             (206, "", false, Err("IsoServerWithoutLength")),
             (206, "bytes 0-19/100", true, Err("IsoServerWithoutRanges")),

@@ -1,6 +1,7 @@
 //! Why an image cannot be read, told so that a user knows whom to ask.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use engine::failure::Class;
 use http::StatusCode;
@@ -24,7 +25,8 @@ pub enum FetchError {
     },
     /// The server has an address that we do not go to.
     #[error(
-        "the ISO is not read from {host}: {address} is {what}; if that is meant, allow its network in the operator's settings"
+        "the ISO is not read from {host}: {address} is {what}; if that is meant, start the operator with \
+         --boot-allow-networks (BESKAR7_BOOT_ALLOW_NETWORKS) and its network"
     )]
     Forbidden {
         /// The name in the URL.
@@ -80,6 +82,22 @@ pub enum FetchError {
         /// The server.
         origin: String,
     },
+    /// No image is that long.
+    #[error("{origin} says that the ISO has {bytes} bytes, which no image has; look at what is there")]
+    TooLarge {
+        /// The server.
+        origin: String,
+        /// What it says.
+        bytes: u64,
+    },
+    /// The few megabytes that tell what the image is took too long.
+    #[error("{origin} sends the ISO too slowly: its boot configuration was not read within {} s", within.as_secs())]
+    TooSlow {
+        /// The server.
+        origin: String,
+        /// How long it had.
+        within: Duration,
+    },
     /// It is another image now.
     #[error("the ISO at {origin} was replaced while it was being read; reading starts again with the new one")]
     Changed {
@@ -100,7 +118,9 @@ impl FetchError {
     /// What a retry is worth.
     pub fn class(&self) -> Class {
         match self {
-            Self::Unreachable { .. } | Self::Changed { .. } | Self::Broken { .. } => Class::Transient,
+            Self::Unreachable { .. } | Self::TooSlow { .. } | Self::Changed { .. } | Self::Broken { .. } => {
+                Class::Transient
+            }
             Self::Refused { status, .. } => match *status {
                 StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Class::Throttled,
                 StatusCode::REQUEST_TIMEOUT => Class::Transient,
@@ -112,6 +132,7 @@ impl FetchError {
             | Self::TrustInvalid { .. }
             | Self::Forbidden { .. }
             | Self::RedirectRefused { .. }
+            | Self::TooLarge { .. }
             | Self::Untrusted { .. } => Class::Rejected,
         }
     }
@@ -129,6 +150,8 @@ impl FetchError {
             Self::Refused { .. } => "IsoServerRefused",
             Self::NoRanges { .. } => "IsoServerWithoutRanges",
             Self::NoLength { .. } => "IsoServerWithoutLength",
+            Self::TooLarge { .. } => "IsoTooLarge",
+            Self::TooSlow { .. } => "IsoServerTooSlow",
             Self::Changed { .. } => "IsoChanged",
             Self::Broken { .. } => "IsoUnreadable",
         }

@@ -1,11 +1,11 @@
 //! Where the operator must not be sent by whoever may write a URL.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::str::FromStr;
 
 /// Lets pass all addresses but those of this machine, of the link and of cloud metadata services, which answer secrets to
-/// anybody on the machine.
+/// anybody on the machine. The machine's own addresses are asked of the system each time: they come and go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guard {
     allowed: Vec<Network>,
@@ -26,6 +26,7 @@ pub struct NetworkInvalid(String);
 const LINK: &str = "a link-local address, where cloud metadata services answer";
 const METADATA: &str = "a cloud metadata service";
 const THIS: &str = "this machine itself";
+const TRANSLATED: &str = "an IPv4 address behind a translator, and which one cannot be told";
 const MANY: &str = "not the address of one server";
 
 impl Guard {
@@ -40,14 +41,23 @@ impl Guard {
             return None;
         }
         match address {
-            IpAddr::V4(address) => refused_v4(address),
+            IpAddr::V4(address) => refused_v4(address).or_else(|| own(address.into())),
             IpAddr::V6(address) => match embedded(address) {
                 Some(inner) if self.allowed.iter().any(|network| network.contains(inner.into())) => None,
-                Some(inner) => refused_v4(inner),
-                None => refused_v6(address),
+                Some(inner) => refused_v4(inner).or_else(|| own(inner.into())),
+                None => refused_v6(address).or_else(|| own(address.into())),
             },
         }
     }
+}
+
+/// Whether an address is one of this machine's, on whichever interface. Nothing is sent: the system only says from which address it
+/// would, and that is the address itself for those that it has.
+fn own(address: IpAddr) -> Option<&'static str> {
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((address, 9)).ok()?;
+    (socket.local_addr().ok()?.ip() == address).then_some(THIS)
 }
 
 fn refused_v4(address: Ipv4Addr) -> Option<&'static str> {
@@ -71,17 +81,22 @@ fn refused_v6(address: Ipv6Addr) -> Option<&'static str> {
         | [0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42] => Some(METADATA),
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Some(THIS),
         [0xff00..=0xffff, ..] => Some(MANY),
+        // A site's own NAT64 prefix: how much of it is the prefix is known to the site alone.
+        [0x64, 0xff9b, 1, ..] => Some(TRANSLATED),
         _ => None,
     }
 }
 
-/// The IPv4 address that a packet to this one may end at: mapped, translated (NAT64) or tunnelled (6to4).
+/// The IPv4 address that a packet to this one may end at: mapped, translated (NAT64) or tunnelled (6to4, Teredo, ISATAP).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             v4(high, low)
         }
+        // The tunnel ends at the client, whose address is written upside down.
+        [0x2001, 0, _, _, _, _, high, low] => v4(!high, !low),
+        [_, _, _, _, 0 | 0x100 | 0x200 | 0x300, 0x5efe, high, low] => v4(high, low),
         // The old "compatible" form, which nobody should use.
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 => v4(high, low),
         _ => None,
@@ -162,12 +177,28 @@ mod tests {
             "64:ff9b::a9fe:a9fe",
             "2002:a9fe:a9fe::1",
             "2002:7f00:1::",
+            "64:ff9b:1::a9fe:a9fe",
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "64:ff9b:1::808:808",
+            // Teredo: 169.254.169.254 and 127.0.0.1, each bit turned over.
+            "2001:0:4136:e378:8000:63bf:5601:5601",
+            "2001::80ff:fffe",
+            // ISATAP.
+            "2001:db8::5efe:169.254.169.254",
+            "fd00::200:5efe:127.0.0.1",
         ] {
             assert!(Guard::default().refuses(address(forbidden)).is_some(), "{forbidden}");
         }
-        for fine in
-            ["10.0.0.1", "192.168.1.1", "100.100.100.201", "8.8.8.8", "fd00::1", "2001:db8::1", "::ffff:10.0.0.1"]
-        {
+        for fine in [
+            "10.0.0.1",
+            "192.168.1.1",
+            "100.100.100.201",
+            "8.8.8.8",
+            "fd00::1",
+            "2001:db8::1",
+            "::ffff:10.0.0.1",
+            "2001:db8::5efe:10.0.0.1",
+        ] {
             assert_eq!(Guard::default().refuses(address(fine)), None, "{fine}");
         }
     }
@@ -181,6 +212,17 @@ mod tests {
         for forbidden in ["169.254.169.254", "::1", "fe81::1"] {
             assert!(guard.refuses(address(forbidden)).is_some(), "{forbidden}");
         }
+    }
+
+    #[test]
+    fn the_addresses_of_this_machine_are_refused_unless_they_are_allowed() {
+        // Whichever address this machine would send from; without a network it has none but loopback.
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let Ok(ours) = socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()) else { return };
+        assert_eq!(Guard::default().refuses(ours.ip()), Some(THIS), "{ours}");
+        let network = ours.ip().to_string().parse().unwrap();
+        assert_eq!(Guard::allowing([network]).refuses(ours.ip()), None);
+        assert_eq!(Guard::default().refuses(address("192.0.2.1")), None);
     }
 
     #[test]

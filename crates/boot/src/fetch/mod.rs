@@ -86,6 +86,11 @@ impl Fetcher {
         Self { cache: Some(cache), ..self }
     }
 
+    /// What may be shown of a URL: scheme, host and port.
+    pub(crate) fn origin_of(url: &str) -> String {
+        url::ImageUrl::parse(url).map(|url| url.origin()).unwrap_or_default()
+    }
+
     /// Asks how long an image is and which version, so that it can be read.
     pub async fn open(&self, url: &str) -> Result<HttpSource, FetchError> {
         let url = url::ImageUrl::parse(url)?;

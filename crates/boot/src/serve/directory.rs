@@ -36,6 +36,8 @@ pub struct Delivery {
     pub iso: Option<IsoOrder>,
     /// Whether we serve its bootstrap data.
     pub config: bool,
+    /// Whether its server was powered on for it. Nobody gets the bootstrap data before.
+    pub powered_on: bool,
 }
 
 /// Bootstrap data: passwords and join tokens, mostly.

@@ -23,11 +23,14 @@ pub enum Gate {
     },
     /// No, it has been too long.
     Closed,
+    /// No, the server was not powered on yet for this deployment, so it cannot be the one that asks.
+    TooEarly,
 }
 
-/// The rule: the first address, for a while.
-pub fn config_gate(first: Option<(IpAddr, Timestamp)>, from: IpAddr, now: Timestamp) -> Gate {
+/// The rule: once the server was powered on for this deployment, the first address, for a while.
+pub fn config_gate(powered_on: bool, first: Option<(IpAddr, Timestamp)>, from: IpAddr, now: Timestamp) -> Gate {
     match first {
+        _ if !powered_on => Gate::TooEarly,
         None => Gate::First,
         Some((first, _)) if first.to_canonical() != from.to_canonical() => Gate::OtherAddress { first },
         // Clocks of replicas differ a little; a record from far in the future is a broken clock, and no reason to stay open.
@@ -41,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_address_may_come_again_for_a_quarter_of_an_hour_and_nobody_else_ever() {
+    fn after_the_power_on_the_first_address_may_come_again_for_a_quarter_of_an_hour_and_nobody_else_ever() {
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let at = |second: i64| Timestamp::from_second(1_700_000_000 + second).unwrap();
         let (a, b) = (address("10.0.0.1"), address("10.0.0.2"));
@@ -58,7 +61,8 @@ mod tests {
             (Some((b, at(0))), a, 1000, b_first),
             (Some((a, at(0))), address("::ffff:10.0.0.1"), 1, Gate::Again),
         ] {
-            assert_eq!(config_gate(first, from, at(now)), expected, "{first:?} {from} {now}");
+            assert_eq!(config_gate(true, first, from, at(now)), expected, "{first:?} {from} {now}");
+            assert_eq!(config_gate(false, first, from, at(now)), Gate::TooEarly, "{first:?} {from} {now}");
         }
     }
 }

@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::{Image, IsoOrder, Problem};
-use crate::fetch::Fetcher;
+use crate::fetch::{FetchError, Fetcher};
 
 /// A plan is mostly some 50 KB; the worst one is 8 MiB.
 const WEIGHT: usize = 8 * 1024 * 1024;
 const COUNT: usize = 512;
 /// How long a failure is the answer to everybody: fifty BMCs that retry must not be fifty downloads.
 const FAILED_FOR: Duration = Duration::from_secs(5);
+/// How long preparing may take: a few megabytes at most, mostly far less. A server that sends a byte now and then is never idle for long.
+const MADE_WITHIN: Duration = Duration::from_mins(2);
 /// How long something is believed unchanged whose server tells no versions.
 const UNCERTAIN_FOR: Duration = Duration::from_mins(10);
 
@@ -85,7 +87,11 @@ impl Images {
     fn make(&self, order: IsoOrder) -> Shared<BoxFuture<'static, Made>> {
         let fetcher = self.fetcher.clone();
         let task = self.tasks.spawn(async move {
-            let outcome = Image::make(&fetcher, &order).await.map(Arc::new);
+            let made = timeout(MADE_WITHIN, Image::make(&fetcher, &order)).await;
+            let outcome = made.unwrap_or_else(|_| {
+                Err(FetchError::TooSlow { origin: Fetcher::origin_of(&order.url), within: MADE_WITHIN }.into())
+            });
+            let outcome = outcome.map(Arc::new);
             Made { at: Instant::now(), outcome }
         });
         let made = async move {

@@ -16,13 +16,13 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Service;
+use super::room::{Place, Room, Sending};
 use super::stall::Unstalled;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -35,8 +35,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// What clients may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many connections there may be; more wait.
+    /// How many connections there may be. For one more, the one that was idle for longest is closed.
     pub connections: usize,
+    /// How many of them from one address.
+    pub per_address: usize,
     /// How long a connection may be idle, or take to send the head of a request.
     pub idle: Duration,
     /// How long a client may leave unread what it asked for. BMCs pause when the server's installer does.
@@ -45,7 +47,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 1024, idle: Duration::from_mins(1), stalled: Duration::from_mins(5) }
+        Self { connections: 1024, per_address: 128, idle: Duration::from_mins(1), stalled: Duration::from_mins(5) }
     }
 }
 
@@ -80,23 +82,22 @@ impl Service {
         stop: CancellationToken,
     ) {
         let acceptor = tls.map(TlsAcceptor::from);
-        let room = Arc::new(Semaphore::new(limits.connections));
+        let room = Room::new(limits.connections, limits.per_address);
         let connections = TaskTracker::new();
         loop {
-            let accepted = async {
-                let place = room.clone().acquire_owned().await;
-                (place, listener.accept().await)
-            };
-            let (place, accepted) = tokio::select! {
+            let accepted = tokio::select! {
                 () = stop.cancelled() => break,
-                accepted = accepted => accepted,
+                accepted = listener.accept() => accepted,
             };
             match accepted {
                 Ok((stream, from)) => {
+                    let from = from.ip().to_canonical();
+                    let Some(place) = room.admit(from) else { continue };
                     let (service, acceptor, stop) = (self.clone(), acceptor.clone(), stop.clone());
                     connections.spawn(async move {
-                        service.welcome(stream, from.ip().to_canonical(), acceptor, limits, stop).await;
-                        drop(place);
+                        let needed = place.is_needed();
+                        let welcome = service.welcome(stream, from, place, acceptor, limits, stop);
+                        needed.run_until_cancelled(welcome).await;
                     });
                 }
                 // Out of descriptors, mostly: wait until some connections are closed.
@@ -115,31 +116,46 @@ impl Service {
         self: Arc<Self>,
         stream: TcpStream,
         from: IpAddr,
+        place: Place,
         acceptor: Option<TlsAcceptor>,
         limits: Limits,
         stop: CancellationToken,
     ) {
         let _ = stream.set_nodelay(true);
-        let Some(acceptor) = acceptor else { return self.converse(stream, from, limits, stop).await };
+        let Some(acceptor) = acceptor else { return self.converse(stream, from, place, limits, stop).await };
         let handshake = tokio::select! {
             () = stop.cancelled() => return,
             handshake = timeout(HANDSHAKE, acceptor.accept(stream)) => handshake,
         };
         match handshake {
-            Ok(Ok(stream)) => self.converse(stream, from, limits, stop).await,
+            Ok(Ok(stream)) => self.converse(stream, from, place, limits, stop).await,
             Ok(Err(error)) => tracing::debug!(%from, %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(%from, "TLS handshake took too long"),
         }
     }
 
-    async fn converse<S>(self: Arc<Self>, stream: S, from: IpAddr, limits: Limits, stop: CancellationToken)
-    where
+    async fn converse<S>(
+        self: Arc<Self>,
+        stream: S,
+        from: IpAddr,
+        place: Place,
+        limits: Limits,
+        stop: CancellationToken,
+    ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let place = Arc::new(place);
         let service = service_fn(move |request: Request<Incoming>| {
-            let service = self.clone();
+            let (service, place) = (self.clone(), place.clone());
+            let served = place.serve();
             // Bodies are not read: whoever sends one loses the connection after the answer.
-            async move { Ok::<_, Infallible>(service.answer(from, &request.into_parts().0).await) }
+            async move {
+                let answer = service.answer(from, &request.into_parts().0).await;
+                if answer.status().is_success() {
+                    place.is_known();
+                }
+                Ok::<_, Infallible>(answer.map(|body| Sending::new(body, served)))
+            }
         });
         let mut connection = pin!(
             http1::Builder::new()

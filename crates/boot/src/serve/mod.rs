@@ -3,7 +3,7 @@
 //! | path (below the boot URL) | who | what |
 //! |---|---|---|
 //! | `/iso/<deployment>/<ticket>/boot.iso` | a BMC | any range of the rewritten image, while the deployment lasts |
-//! | `/config/<deployment>/<ticket>` | the server | its bootstrap data: from the first address that asks, for 15 minutes |
+//! | `/config/<deployment>/<ticket>` | the server | its bootstrap data: after its power-on, from the first address that asks, for 15 minutes |
 //!
 //! Whoever has no right learns nothing: an unknown deployment, a ticket of another host and a released host get the same answer.
 //! Every replica serves, and none keeps anything that another one would need: what is there to serve and who came first is the
@@ -16,6 +16,7 @@ mod images;
 mod listen;
 mod problem;
 mod range;
+mod room;
 mod stall;
 
 use std::net::IpAddr;
@@ -147,6 +148,9 @@ impl Service {
         // Whoever only asks for the head must not close the door for who needs the data.
         if method != Method::GET {
             return not_allowed("GET");
+        }
+        if !delivery.powered_on {
+            return self.failed(delivery, &Problem::TooEarly { from });
         }
         // First the data, then the gate: the time begins when there is something to fetch.
         let bootstrap = match self.directory.bootstrap(delivery).await {

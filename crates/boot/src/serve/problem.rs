@@ -41,6 +41,15 @@ pub enum Problem {
         /// Who asked.
         from: IpAddr,
     },
+    /// The server cannot have asked.
+    #[error(
+        "bootstrap data was refused to {from}: the server was not powered on yet for this deployment, so it was somebody else who asked. \
+         The address of the bootstrap data is in the boot image, whose address is in the BMC's log; find out who {from} is"
+    )]
+    TooEarly {
+        /// Who asked.
+        from: IpAddr,
+    },
     /// Ours to mend.
     #[error("preparing the ISO failed inside the operator; its log tells more")]
     Internal,
@@ -53,6 +62,7 @@ impl Problem {
             Gate::First | Gate::Again => None,
             Gate::OtherAddress { first } => Some(Self::OtherAddress { first, from }),
             Gate::Closed => Some(Self::Closed { from }),
+            Gate::TooEarly => Some(Self::TooEarly { from }),
         }
     }
 
@@ -61,7 +71,8 @@ impl Problem {
         match self {
             Self::Iso(error) => error.class(),
             Self::Fetch(error) => error.class(),
-            Self::Bootstrap(_) => Class::Transient,
+            // A replica may learn a moment late that the server was powered on.
+            Self::Bootstrap(_) | Self::TooEarly { .. } => Class::Transient,
             Self::OtherAddress { .. } | Self::Closed { .. } => Class::Rejected,
             Self::Internal => Class::Bug,
         }
@@ -75,6 +86,7 @@ impl Problem {
             Self::Bootstrap(_) => "BootstrapDataUnavailable",
             Self::OtherAddress { .. } => "BootstrapDataSecondAddress",
             Self::Closed { .. } => "BootstrapDataClosed",
+            Self::TooEarly { .. } => "BootstrapDataTooEarly",
             Self::Internal => "InternalError",
         }
     }

@@ -65,6 +65,20 @@ async fn a_look_at_the_head_does_not_close_the_door_for_the_server() {
 }
 
 #[tokio::test]
+async fn nobody_gets_the_data_before_the_server_was_powered_on() {
+    let stage = stage().await;
+    stage.registry.change(1, |delivery| delivery.powered_on = false);
+    // Whoever reads the ISO finds the URL in it; the BMC reads it before the server runs.
+    assert_eq!(
+        fetch_from(SECOND, "GET", &stage.config(1), &[]).await.unwrap().status(),
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    assert_eq!(stage.registry.reported(), [("d1".to_owned(), "BootstrapDataTooEarly")]);
+    stage.registry.change(1, |delivery| delivery.powered_on = true);
+    assert_eq!(status(&stage.config(1)).await, StatusCode::OK, "the early one was not the first");
+}
+
+#[tokio::test]
 async fn all_ends_at_release() {
     let stage = stage().await;
     let url = stage.config(1);

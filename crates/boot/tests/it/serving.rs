@@ -9,6 +9,7 @@ use boot::iso::Source as _;
 use boot::links::Links;
 use boot::serve::{Images, IsoOrder, Limits, Service, tls};
 use boot::ticket::{Key, Purpose};
+use bytes::Bytes;
 use futures::future::join_all;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
@@ -163,20 +164,48 @@ async fn orders_that_nobody_needs_any_more_are_forgotten() {
 }
 
 #[tokio::test]
-async fn idle_connections_make_room_and_endless_heads_are_refused() {
-    let registry = Arc::new(Registry::default());
-    let service = Service::new(registry, Key::from_text(KEY).unwrap(), Arc::new(Images::new(fetcher())));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let limits = Limits { connections: 2, idle: Duration::from_millis(300), ..Limits::default() };
-    let mut serving = JoinSet::new();
-    serving.spawn(Arc::new(service).serve(listener, None, limits, CancellationToken::new()));
+async fn connections_without_a_ticket_hold_up_nobody_who_has_one() {
+    let (original, _) = images().await;
+    let stage = Stage::limited(original, Limits { connections: 60, per_address: 20, ..Limits::default() }).await;
+    let address = stage.address();
+    // A BMC has read a part, and keeps its connection for the next one.
+    let mut bmc = TcpStream::connect(address).await.unwrap();
+    let part = format!(
+        "GET {} HTTP/1.1\r\nhost: a\r\nrange: bytes=0-0\r\n\r\n",
+        stage.iso(1).split_once(&address.to_string()).unwrap().1
+    );
+    let mut answer = async || {
+        bmc.write_all(part.as_bytes()).await.unwrap();
+        let mut said = Vec::new();
+        // The head, and the one byte that was asked for.
+        while said.windows(4).position(|four| four == b"\r\n\r\n").is_none_or(|end| said.len() < end + 5) {
+            assert_ne!(bmc.read_buf(&mut said).await.unwrap(), 0, "it was put out");
+        }
+        assert!(said.starts_with(b"HTTP/1.1 206"), "{}", String::from_utf8_lossy(&said));
+    };
+    answer().await;
 
+    // From one address, from many, and all of them silent.
     let begun = tokio::time::Instant::now();
-    let idle = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
-    assert_eq!(ask("GET", &format!("http://{address}/"), &[]).await.unwrap().status(), StatusCode::NOT_FOUND);
-    assert!(begun.elapsed() >= Duration::from_millis(250), "the third waits for one of two to end");
+    let mut idle = Vec::new();
+    for number in 0..220_u8 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        let last = if number < 110 { 9 } else { 10 + number % 11 };
+        socket.bind((std::net::Ipv4Addr::new(127, 0, 0, last), 0).into()).unwrap();
+        idle.push(socket.connect(address).await.unwrap());
+    }
+    let server = std::net::Ipv4Addr::new(127, 0, 0, 5);
+    let fetched = testkit::fetch_from(server, "GET", &stage.config(1), &[]).await.unwrap();
+    assert_eq!(fetched.status(), StatusCode::OK);
+    answer().await;
+    assert!(begun.elapsed() < Duration::from_secs(20), "nobody waits for the idle to go by themselves");
     drop(idle);
+}
+
+#[tokio::test]
+async fn endless_heads_are_refused() {
+    let stage = Stage::new(Bytes::new()).await;
+    let address = stage.address();
     let mut endless = TcpStream::connect(address).await.unwrap();
     let mut said = Vec::new();
     let head = format!("GET / HTTP/1.1\r\nhost: a\r\nendless: {}\r\n\r\n", "x".repeat(1_000_000));

@@ -64,6 +64,7 @@ pub(crate) fn holder(number: u32) -> Holder {
 pub(crate) struct Stage {
     pub(crate) upstream: Upstream,
     pub(crate) registry: Arc<Registry>,
+    address: SocketAddr,
     pub(crate) links: Links,
     pub(crate) key: Key,
     _serving: (DropGuard, JoinSet<()>),
@@ -72,28 +73,38 @@ pub(crate) struct Stage {
 impl Stage {
     /// Serves this image, and bootstrap data, to hosts 1 and 2.
     pub(crate) async fn new(content: Bytes) -> Self {
-        Self::with(content, fetcher()).await
+        Self::limited(content, Limits::default()).await
+    }
+
+    /// The same with these limits.
+    pub(crate) async fn limited(content: Bytes, limits: Limits) -> Self {
+        Self::with(content, fetcher(), limits).await
     }
 
     /// The same, and keeps images on disk.
     pub(crate) async fn keeping(content: Bytes, cache: Cache) -> Self {
-        Self::with(content, fetcher().with_cache(Arc::new(cache))).await
+        Self::with(content, fetcher().with_cache(Arc::new(cache)), Limits::default()).await
     }
 
-    async fn with(content: Bytes, fetcher: Fetcher) -> Self {
+    async fn with(content: Bytes, fetcher: Fetcher, limits: Limits) -> Self {
         let upstream = Upstream::start(content).await;
         let registry = Arc::new(Registry::default());
         for number in [1, 2] {
             registry.deploy(number, &upstream.url());
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let links = Links::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let address = listener.local_addr().unwrap();
+        let links = Links::new(&format!("http://{address}")).unwrap();
         let key = Key::from_text(KEY).unwrap();
         let service = Service::new(registry.clone(), key.clone(), Arc::new(Images::new(fetcher)));
         let stop = CancellationToken::new();
         let mut serving = JoinSet::new();
-        serving.spawn(Arc::new(service).serve(listener, None, Limits::default(), stop.clone()));
-        Self { upstream, registry, links, key, _serving: (stop.drop_guard(), serving) }
+        serving.spawn(Arc::new(service).serve(listener, None, limits, stop.clone()));
+        Self { upstream, registry, address, links, key, _serving: (stop.drop_guard(), serving) }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub(crate) fn iso(&self, number: u32) -> String {
@@ -137,7 +148,7 @@ impl Default for Book {
 impl Registry {
     pub(crate) fn deploy(&self, number: u32, url: &str) {
         let iso = Some(IsoOrder { url: url.to_owned(), parameters: parameters() });
-        let delivery = Delivery { holder: holder(number), iso, config: true };
+        let delivery = Delivery { holder: holder(number), iso, config: true, powered_on: true };
         self.0.lock().unwrap().deliveries.insert(delivery.holder.deployment.clone(), delivery);
     }
 
@@ -185,7 +196,7 @@ impl Directory for Registry {
         async move {
             let mut book = self.0.lock().unwrap();
             let (deployment, now) = (&delivery.holder.deployment, book.now);
-            let gate = config_gate(book.first.get(deployment).copied(), from, now);
+            let gate = config_gate(delivery.powered_on, book.first.get(deployment).copied(), from, now);
             if gate == Gate::First {
                 book.first.insert(deployment.clone(), (from, now));
             }

@@ -3,6 +3,7 @@
 use api::beskar7::conditions::{self as types, reason};
 use api::beskar7::{PhysicalHost, PhysicalHostStatus, names};
 use api::capi::Condition;
+use bmc::Address;
 use engine::failure::{Class, Failure};
 use engine::host::{NoteKind, Phase};
 use kube::ResourceExt as _;
@@ -20,7 +21,13 @@ fn failed(type_: &'static str, failure: &Failure) -> Finding {
 }
 
 /// Conditions that are there only as long as there is something to say.
-const PASSING: [&str; 4] = [types::PAUSED, types::ORDER_IN_EFFECT, types::POWER_REQUEST_IN_EFFECT, types::BOOT_SERVED];
+const PASSING: [&str; 5] = [
+    types::PAUSED,
+    types::ORDER_IN_EFFECT,
+    types::POWER_REQUEST_IN_EFFECT,
+    types::BOOT_SERVED,
+    types::BOOT_INTERFACE_FOUND,
+];
 
 /// All conditions, for a status that is complete but for them.
 pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Vec<Condition> {
@@ -32,12 +39,17 @@ pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus
     for finding in std::iter::once(ready).chain(findings) {
         put(&mut conditions, finding, view.now);
     }
-    for finding in remarks(view).chain(boot_served(view)) {
+    for finding in remarks(view).chain(boot_served(view)).chain(boot_interface(view, status)) {
         conditions.extend(known(&status.conditions, finding.type_).cloned());
         put(&mut conditions, finding, view.now);
     }
     conditions
 }
+
+/// How many interfaces a sentence lists.
+const SHOWN_INTERFACES: usize = 8;
+
+const WITHOUT_TLS: &str = "The BMC answers, but without TLS: whoever is on the way reads the user name and the password. Use https in spec.redfishConnection.address.";
 
 /// An outage shows here and nowhere else.
 fn connection(view: &View<'_, PhysicalHost>, before: &[Condition]) -> Finding {
@@ -45,7 +57,10 @@ fn connection(view: &View<'_, PhysicalHost>, before: &[Condition]) -> Finding {
     match &view.step.record.fault {
         Some(fault) if fault.failure.kind.is_about_reaching_the_bmc() => failed(type_, &fault.failure),
         _ if view.seen.is_some() || known(before, type_).is_some_and(Condition::is_true) => {
-            holds(type_, "Connected", "The BMC answers.")
+            match Address::parse(&view.host.spec.redfish_connection.address) {
+                Ok(address) if !address.is_secure() => holds(type_, reason::CONNECTED_WITHOUT_TLS, WITHOUT_TLS),
+                _ => holds(type_, "Connected", "The BMC answers."),
+            }
         }
         _ => unknown(type_, reason::ENROLLING, "The BMC has not answered yet."),
     }
@@ -191,6 +206,28 @@ fn boot_served(view: &View<'_, PhysicalHost>) -> Option<Finding> {
         }
         (None, None) => None,
     }
+}
+
+/// Only said of a host whose object names an interface, once the inventory lists some.
+fn boot_interface(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Option<Finding> {
+    let wanted = view.host.spec.boot_mac_address.as_deref()?;
+    let details = status.hardware_details.as_ref()?.unpack();
+    let known: Vec<&str> = details.nics.iter().filter_map(|nic| nic.mac_address.as_deref()).collect();
+    if known.is_empty() || !view.step.record.inspected {
+        return None;
+    }
+    let digits = |mac: &str| mac.chars().filter(char::is_ascii_hexdigit).collect::<String>().to_ascii_lowercase();
+    let type_ = types::BOOT_INTERFACE_FOUND;
+    Some(if known.iter().any(|mac| digits(mac) == digits(wanted)) {
+        holds(type_, "Found", "The server has the interface that spec.bootMacAddress names.")
+    } else {
+        let shown: Vec<&str> = known.into_iter().take(SHOWN_INTERFACES).collect();
+        let message = format!(
+            "spec.bootMacAddress is {wanted}, but the BMC lists no such interface; it lists {}. Correct it, or check that this is the server that you mean.",
+            shown.join(", ")
+        );
+        not(type_, Condition::WARNING, reason::NO_SUCH_INTERFACE, &message)
+    })
 }
 
 /// What other parts of the program say without capital and full stop.

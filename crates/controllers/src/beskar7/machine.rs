@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::beskar7::conditions::reason;
 use api::beskar7::{
     Beskar7Machine, BootMode, HostRefusal, HostSelector, Mode, ReleasePolicy, RemoteConfig, SelectorOperator,
-    SelectorRequirement, names,
+    SelectorRequirement, names, phases,
 };
 use api::capi;
 use boot::iso::Firmware;
@@ -35,6 +35,8 @@ impl ClaimDialect for Beskar7Machines {
     type Hosts = PhysicalHosts;
 
     const NAME: &'static str = "beskar7machine";
+    const KIND: &'static str = "Beskar7Machines";
+    const PHASES: &'static [&'static str] = &phases::ALL;
     const FINALIZER: &'static str = names::MACHINE_FINALIZER;
     const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;
     const ID_ANNOTATION: &'static str = names::CLAIM_ID;
@@ -64,6 +66,11 @@ impl ClaimDialect for Beskar7Machines {
                 BootMode::Legacy => Firmware::Bios,
             }),
         })
+    }
+
+    fn phase(machine: &Beskar7Machine) -> &'static str {
+        let shown = machine.status.as_ref().and_then(|status| status.phase.as_deref());
+        phases::ALL.into_iter().find(|phase| Some(*phase) == shown).unwrap_or(phases::PENDING)
     }
 
     fn memory(machine: &Beskar7Machine) -> Memory {

@@ -13,11 +13,11 @@ mod status;
 pub(crate) use machine::Beskar7Machines;
 
 use api::beskar7::conditions::{HOST_INSPECTED, PAUSED};
-use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names};
+use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names, states};
 use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::{Failure, Kind};
-use engine::host::{Anchor, Author, Claim, Consumer, Farewell, Goal, Order, Recipe, Record, Request, Road};
+use engine::host::{Anchor, Author, Claim, Consumer, Farewell, Goal, Milestone, Order, Recipe, Record, Request, Road};
 use engine::server::{self, Seen};
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -27,7 +27,6 @@ use crate::consumer::id_by_words;
 use crate::depot::{Depot, Shipment, boot_url_missing};
 use crate::dialect::{Connection, HostDialect, TrustWish, View, anchor, server_identity};
 use crate::roster::Offer;
-use crate::vault::digest;
 
 /// PhysicalHosts.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +36,8 @@ impl HostDialect for PhysicalHosts {
     type Host = PhysicalHost;
 
     const NAME: &'static str = "beskar7";
+    const KIND: &'static str = "PhysicalHosts";
+    const STATES: &'static [&'static str] = &states::ALL;
     const FINALIZER: &'static str = names::HOST_FINALIZER;
     const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;
 
@@ -66,7 +67,12 @@ impl HostDialect for PhysicalHosts {
     }
 
     fn shipment(host: &PhysicalHost) -> Option<Shipment> {
-        shipment::shipment(host, &claim(host)?)?.ok()
+        let (claim, anchor) = (claim(host)?, known_anchor(host));
+        // What an ended claim was given opens nothing any more, even if the same claim is written again meanwhile.
+        if anchor.as_ref().is_some_and(|anchor| anchor.milestone == Milestone::Releasing) {
+            return None;
+        }
+        shipment::shipment(host, &claim, anchor.as_ref())?.ok()
     }
 
     fn connection(host: &PhysicalHost, anchor: Option<&Anchor>) -> Result<Connection, Failure> {
@@ -84,6 +90,11 @@ impl HostDialect for PhysicalHosts {
             family,
             address,
         })
+    }
+
+    fn state(host: &PhysicalHost) -> &'static str {
+        let shown = host.status.as_ref().and_then(|status| status.state.as_deref());
+        states::ALL.into_iter().find(|state| Some(*state) == shown).unwrap_or(states::ENROLLING)
     }
 
     fn record(host: &PhysicalHost) -> Option<Record> {
@@ -191,10 +202,18 @@ fn author(host: &PhysicalHost, claim: &Claim) -> Author {
     if given && named { Author::Claimer } else { Author::Hand }
 }
 
+/// The anchor that the engine believes: that of the annotation, or that of the status where the annotation is behind, lost or damaged.
+fn known_anchor(host: &PhysicalHost) -> Option<Anchor> {
+    let annotated = anchor(host).ok().flatten();
+    let recorded = PhysicalHosts::record(host).map(|record| record.anchor);
+    recorded.into_iter().chain(annotated).max_by_key(|anchor| anchor.seq)
+}
+
 fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Order> {
     let url = host.spec.boot_iso_source.clone()?;
-    let deployment = digest(&format!("{} iso {url}", claim.id));
-    Some(match shipment::shipment(host, claim) {
+    let anchor = known_anchor(host);
+    let deployment = shipment::deployment(&format!("{} iso {url}", claim.id), anchor.as_ref());
+    Some(match shipment::shipment(host, claim, anchor.as_ref()) {
         None => Order { deployment, recipe: Ok(Recipe::Iso { url }) },
         Some(Err(failure)) => Order { deployment, recipe: Err(failure) },
         Some(Ok(shipment)) => Order {

@@ -4,7 +4,7 @@ use api::beskar7::{OsFamily, PhysicalHost};
 use boot::os::Family;
 use boot::ticket::Holder;
 use engine::failure::{Failure, Kind};
-use engine::host::Claim;
+use engine::host::{Anchor, Claim, Milestone};
 use kube::ResourceExt as _;
 
 use crate::depot::{Configuration, Shipment};
@@ -12,7 +12,11 @@ use crate::vault::digest;
 
 /// What `remoteConfig` asks for, if it is there, or why that makes no sense. Everything that matters to the server is part of the
 /// deployment's id, so that a changed order is another deployment with tickets of its own.
-pub(super) fn shipment(host: &PhysicalHost, claim: &Claim) -> Option<Result<Shipment, Failure>> {
+pub(super) fn shipment(
+    host: &PhysicalHost,
+    claim: &Claim,
+    anchor: Option<&Anchor>,
+) -> Option<Result<Shipment, Failure>> {
     let wish = host.spec.remote_config.as_ref()?;
     let image = host.spec.boot_iso_source.clone()?;
     let parts = configuration(host).and_then(|configuration| Ok((configuration, family(wish.os_family)?)));
@@ -20,9 +24,26 @@ pub(super) fn shipment(host: &PhysicalHost, claim: &Claim) -> Option<Result<Ship
         let (namespace, name) = (host.namespace().unwrap_or_default(), host.name_any());
         // Claims written by hand for one consumer have one id, on whichever hosts they are.
         let words = format!("{} remote {namespace}/{name} {image} {family} {configuration:?}", claim.id);
-        let holder = Holder { namespace, host: name, claim: claim.id.clone(), deployment: digest(&words) };
-        Shipment { holder, image, family, configuration }
+        let deployment = deployment(&words, anchor);
+        let powered_on = anchor.is_some_and(|anchor| was_powered_on(anchor, &deployment));
+        let holder = Holder { namespace, host: name, claim: claim.id.clone(), deployment };
+        Shipment { holder, image, family, configuration, powered_on }
     }))
+}
+
+/// The id of a deployment: of the words of claim and order, and of when the server became free for it. A claim written by hand has the
+/// same words each time; what an earlier one was given must not open anything of a later one.
+pub(super) fn deployment(words: &str, anchor: Option<&Anchor>) -> String {
+    match anchor.and_then(|anchor| anchor.free_since) {
+        Some(since) => digest(&format!("{words} since {since}")),
+        None => digest(words),
+    }
+}
+
+/// `Written` is stored before the server is powered on, so whoever asks before cannot be the server.
+fn was_powered_on(anchor: &Anchor, deployment: &str) -> bool {
+    let may_run = matches!(anchor.milestone, Milestone::Written | Milestone::Provisioned);
+    may_run && anchor.deployment.as_deref() == Some(deployment)
 }
 
 fn configuration(host: &PhysicalHost) -> Result<Configuration, Failure> {

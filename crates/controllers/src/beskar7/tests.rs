@@ -85,6 +85,62 @@ fn two_hosts_are_two_deployments_also_for_one_consumer_and_one_image() {
     assert_ne!(one.holder.deployment, other.holder.deployment);
 }
 
+/// A host that gets its bootstrap data from us, claimed by hand.
+fn served(anchor: &Anchor) -> PhysicalHost {
+    let spec = json!({
+        "consumerRef": { "name": "me" },
+        "bootIsoSource": "http://i/os.iso",
+        "remoteConfig": { "osFamily": "kairos" },
+        "userDataSecretRef": { "name": "data" },
+    });
+    host(&json!({ "annotations": { "beskar7.io/anchor": anchor.to_json() } }), &spec)
+}
+
+#[test]
+fn the_same_claim_and_order_after_a_release_is_another_deployment() {
+    let free_since = |second: i64| Some(Timestamp::from_second(second).unwrap());
+    let anchor = |seq, free_since| Anchor { seq, free_since, ..Anchor::default() };
+    let deployment = |host: &PhysicalHost| PhysicalHosts::shipment(host).unwrap().holder.deployment;
+    let (first, second) = (anchor(5, free_since(1)), anchor(9, free_since(2)));
+    assert_ne!(deployment(&served(&first)), deployment(&served(&second)));
+    assert_eq!(deployment(&served(&first)), deployment(&served(&Anchor { seq: 7, ..first.clone() })));
+    let order = |host: &PhysicalHost| PhysicalHosts::goal(host, None).order.unwrap().deployment;
+    assert_eq!(order(&served(&first)), deployment(&served(&first)));
+    let plain = |anchor: &Anchor| {
+        let mut host = served(anchor);
+        host.spec.remote_config = None;
+        order(&host)
+    };
+    assert_ne!(plain(&first), plain(&second));
+
+    // An annotation that was brought back from an old manifest does not bring the old tickets back.
+    let step = first_step(&served(&second), &sight(Ok(seen())));
+    let record = engine::host::Record { anchor: second.clone(), ..step.record };
+    let status = json!({ "record": serde_json::to_string(&record).unwrap() });
+    let restored = with_status(&served(&first), status);
+    assert_eq!(PhysicalHosts::record(&restored).unwrap().anchor, second);
+    assert_eq!(deployment(&restored), deployment(&served(&second)));
+}
+
+#[test]
+fn bootstrap_data_is_for_a_server_that_was_powered_on_for_this_deployment() {
+    let shipment = |anchor: &Anchor| PhysicalHosts::shipment(&served(anchor));
+    let ours = shipment(&Anchor::default()).unwrap().holder.deployment;
+    let anchor =
+        |milestone, deployment: &str| Anchor { milestone, deployment: Some(deployment.into()), ..Anchor::default() };
+    for (milestone, deployment, powered_on) in [
+        (Milestone::None, ours.as_str(), false),
+        (Milestone::Armed, &ours, false),
+        (Milestone::Written, &ours, true),
+        (Milestone::Provisioned, &ours, true),
+        (Milestone::Written, "another", false),
+    ] {
+        let shipment = shipment(&anchor(milestone, deployment)).unwrap();
+        assert_eq!(shipment.powered_on, powered_on, "{milestone:?} {deployment}");
+    }
+    assert_eq!(shipment(&anchor(Milestone::Releasing, &ours)), None, "a release ends the tickets at once");
+}
+
 #[test]
 fn roads() {
     let deleted = |annotation: Option<(&str, &str)>| {
@@ -219,6 +275,48 @@ fn error_shows_only_on_hosts_that_nobody_claimed() {
     };
     assert_eq!(state_of(&plain(&json!({}))), "Error");
     assert_eq!(state_of(&plain(&json!({ "consumerRef": { "name": "me" } }))), "Provisioned", "adopted");
+}
+
+/// The conditions after a first look at a host that answers.
+fn condition_after_a_look(spec: &Value, seen: Seen, type_: &str) -> Option<(String, String, String)> {
+    let host = plain(spec);
+    let sight = sight(Ok(seen.clone()));
+    let step = first_step(&host, &sight);
+    let goal = PhysicalHosts::goal(&host, None);
+    let view = View { host: &host, goal: &goal, step: &step, seen: Some(&seen), session: None, now: now() };
+    let status = with_status(&host, PhysicalHosts::status(&view).unwrap()).status.unwrap();
+    let condition = status.condition(type_)?;
+    Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))
+}
+
+#[test]
+fn a_bmc_without_tls_is_warned_of_in_its_connection() {
+    let connection = |address: &str| {
+        let spec = json!({ "redfishConnection": { "address": address } });
+        condition_after_a_look(&spec, seen(), "RedfishConnectionReady").unwrap()
+    };
+    for address in ["http://192.0.2.10", "redfish+http://192.0.2.10"] {
+        let (status, reason, message) = connection(address);
+        assert_eq!((status.as_str(), reason.as_str()), ("True", "ConnectedWithoutTLS"));
+        assert!(message.contains("password") && message.contains("spec.redfishConnection.address"), "{message}");
+    }
+    assert_eq!(connection("192.0.2.10").1, "Connected");
+}
+
+#[test]
+fn a_mac_address_that_no_interface_has_is_told_about() {
+    let found = |mac: &str| {
+        let nic = engine::hardware::Nic { mac: Some("52:54:00:12:34:56".into()), ..Default::default() };
+        let hardware = engine::hardware::Hardware { nics: vec![nic], ..Default::default() };
+        let seen = Seen { hardware: Some(Box::new(hardware)), ..seen() };
+        condition_after_a_look(&json!({ "bootMacAddress": mac }), seen, "BootInterfaceFound")
+    };
+    assert_eq!(found("52-54-00-12-34-56").unwrap().0, "True");
+    let (status, reason, message) = found("52:54:00:00:00:01").unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NoSuchInterface"));
+    assert!(message.contains("52:54:00:00:00:01") && message.contains("52:54:00:12:34:56"), "{message}");
+    let without = json!({ "bootMacAddress": "52:54:00:00:00:01" });
+    assert_eq!(condition_after_a_look(&without, seen(), "BootInterfaceFound"), None, "nothing is listed");
 }
 
 #[test]

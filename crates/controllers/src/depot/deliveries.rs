@@ -22,7 +22,7 @@ use super::inbox::Inbox;
 use super::{Configuration, Depot, Shipment};
 use crate::clock::Clock;
 use crate::dialect::{HostDialect, HostKey};
-use crate::watches::{pauses, readable, uninterrupted};
+use crate::watches::{Interruptions, pauses, readable};
 
 /// The deployments that are under way, in each replica.
 pub(super) struct Deliveries {
@@ -50,8 +50,9 @@ impl Deliveries {
     pub(super) async fn follow<D: HostDialect>(&self, hosts: Api<DeserializeGuard<D::Host>>, config: watcher::Config) {
         let events = watch(hosts, config.fields(D::SERVED)).backoff(pauses());
         futures::pin_mut!(events);
+        let mut interruptions = Interruptions::of("the hosts that are served");
         while let Some(event) = events.next().await {
-            if let Some(event) = uninterrupted(event, "the hosts that are served").and_then(readable) {
+            if let Some(event) = interruptions.pass(event).and_then(readable) {
                 self.take::<D>(&event);
             }
         }
@@ -126,6 +127,7 @@ impl Directory for Deliveries {
         Some(Delivery {
             iso: self.depot.order(&shipment).ok(),
             config: matches!(shipment.configuration, Configuration::In(_)),
+            powered_on: shipment.powered_on,
             holder: shipment.holder,
         })
     }
@@ -145,7 +147,7 @@ impl Directory for Deliveries {
     fn first_seen<'a>(&'a self, delivery: &'a Delivery, from: IpAddr) -> BoxFuture<'a, Result<Gate, Unavailable>> {
         async move {
             match self.find(&delivery.holder.deployment) {
-                Some((host, _)) => self.inbox.first_seen(&host, &delivery.holder.deployment, from).await,
+                Some((host, _)) => self.inbox.first_seen(&host, delivery, from).await,
                 None => Err(Unavailable { why: "the host was released meanwhile".to_owned() }),
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
 use api::boot::{BootProblem, BootSession, BootSessionSpec, Fetched};
-use boot::serve::{Gate, Problem, Unavailable, config_gate};
+use boot::serve::{Delivery, Gate, Problem, Unavailable, config_gate};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::api::{ObjectMeta, PostParams};
@@ -48,11 +48,16 @@ impl Inbox {
 
     /// Whether this address may fetch the bootstrap data of a deployment. The first one that asks is recorded; of any number
     /// that ask at once, the API server lets one be the first.
-    pub(super) async fn first_seen(&self, host: &HostKey, deployment: &str, from: IpAddr) -> Result<Gate, Unavailable> {
+    pub(super) async fn first_seen(
+        &self,
+        host: &HostKey,
+        delivery: &Delivery,
+        from: IpAddr,
+    ) -> Result<Gate, Unavailable> {
         let now = self.clock.now();
-        let gate = change(&self.client, host, deployment, |session| {
+        let gate = change(&self.client, host, &delivery.holder.deployment, |session| {
             let first = session.fetched.as_ref().map(|fetched| parse(fetched).ok_or_else(|| unreadable(fetched)));
-            let gate = config_gate(first.transpose()?, from, now);
+            let gate = config_gate(delivery.powered_on, first.transpose()?, from, now);
             if gate == Gate::First {
                 session.fetched = Some(Fetched { by: from.to_canonical().to_string(), at: Time(now) });
                 session.problem = None;

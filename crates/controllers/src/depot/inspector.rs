@@ -1,6 +1,7 @@
 //! Looks at the images that machines ask for, before a server is claimed for them.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use boot::serve::Problem;
 use boot::ticket::Holder;
 use engine::claim::{Image, Refused};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::{Depot, order_with};
@@ -20,6 +21,8 @@ use crate::roster::ClaimantName;
 const GOOD_FOR: Duration = Duration::from_mins(1);
 /// How long before a bad one is looked at again.
 const BAD_FOR: Duration = Duration::from_secs(10);
+/// How long a look may take before it is told about.
+const SLOW_AFTER: Duration = Duration::from_secs(10);
 /// How long what nobody asks for is remembered.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(10);
 
@@ -91,10 +94,16 @@ impl Inspector {
         let (depot, known, wake, question) =
             (self.depot.clone(), self.verdicts.clone(), self.wake.clone(), question.clone());
         self.tasks.spawn(async move {
-            let image = inspect(&depot, &question).await;
+            let mut inspection = pin!(inspect(&depot, &question));
+            let image = if let Ok(image) = timeout(SLOW_AFTER, inspection.as_mut()).await {
+                image
+            } else {
+                tell_slow(&known, &question, &wake);
+                inspection.await
+            };
             let mut verdicts = known.lock().unwrap_or_else(PoisonError::into_inner);
             let found = Verdict { image, at: Instant::now(), waiting: None };
-            let before = verdicts.insert(question, found);
+            let before = verdicts.insert(question.clone(), found);
             for asker in before.and_then(|verdict| verdict.waiting).into_iter().flatten() {
                 // Nobody listens any more only when the loop has stopped.
                 wake.send(asker).ok();
@@ -104,6 +113,23 @@ impl Inspector {
 
     fn verdicts(&self) -> MutexGuard<'_, HashMap<Question, Verdict>> {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has those told who wait for the first look at an image, since it may go on for minutes.
+fn tell_slow(known: &Mutex<HashMap<Question, Verdict>>, question: &Question, wake: &UnboundedSender<ClaimantName>) {
+    let mut verdicts = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(verdict) = verdicts.get_mut(question).filter(|verdict| verdict.image == Image::Unknown) else { return };
+    verdict.image = Image::Unreachable(Refused {
+        reason: "IsoServerSlow".to_owned(),
+        message: format!(
+            "imageURL {}: its server sends slowly, the boot configuration of the image is still being read after {} s. It goes on by itself.",
+            without_query(&question.image),
+            SLOW_AFTER.as_secs()
+        ),
+    });
+    for asker in verdict.waiting.iter().flatten() {
+        wake.send(asker.clone()).ok();
     }
 }
 
@@ -163,4 +189,69 @@ fn not_for(firmware: Firmware, image: &str) -> Refused {
 /// A query may be a signature.
 fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use boot::fetch::{Fetcher, Guard, Patience};
+    use boot::links::Links;
+    use boot::serve::Images;
+    use boot::ticket::Key;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::sync::mpsc;
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    /// A server that never stops sending, but sends one byte every five seconds.
+    async fn dribble(listener: TcpListener) {
+        let mut connections = JoinSet::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            connections.spawn(async move {
+                let mut asked = vec![0; 4096];
+                let got = stream.read(&mut asked).await.unwrap();
+                let asked = String::from_utf8_lossy(&asked[..got]).to_lowercase();
+                let range = asked.lines().find_map(|line| line.strip_prefix("range: bytes=")).unwrap().trim();
+                let (first, last) = range.split_once('-').unwrap();
+                let length = last.parse::<u64>().unwrap() - first.parse::<u64>().unwrap() + 1;
+                let head = format!(
+                    "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes {range}/1000000\r\ncontent-length: {length}\r\n\r\n"
+                );
+                let mut sent = stream.write_all(head.as_bytes()).await;
+                while sent.is_ok() {
+                    sent = stream.write_all(b"x").await;
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+            });
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_dribbles_is_told_about_after_seconds_and_given_up_after_minutes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/os.iso?secret", listener.local_addr().unwrap());
+        let mut server = JoinSet::new();
+        server.spawn(dribble(listener));
+        let guard = Guard::allowing(["127.0.0.0/8".parse().unwrap()]);
+        let fetcher = Fetcher::new(guard, None, Patience::default()).unwrap();
+        let depot = Arc::new(Depot {
+            links: Links::new("http://192.0.2.5").unwrap(),
+            key: Key::draw(&ring::rand::SystemRandom::new()).unwrap(),
+            images: Arc::new(Images::new(fetcher)),
+        });
+        let (wake, mut woken) = mpsc::unbounded_channel();
+        let inspector = Inspector::new(depot, wake);
+        let question = Question { image: url, family: Family::Kairos, config_url: None, firmware: None };
+        let asker = ("racks".to_owned(), "node-01".to_owned());
+        inspector.look(&question, &asker);
+        let begun = Instant::now();
+        for (reason, seconds) in [("IsoServerSlow", 10), ("IsoServerTooSlow", 120)] {
+            assert_eq!(woken.recv().await.unwrap(), asker);
+            let Image::Unreachable(why) = inspector.verdict(&question) else { panic!("{reason}") };
+            assert_eq!((why.reason.as_str(), begun.elapsed().as_secs()), (reason, seconds), "{}", why.message);
+            assert!(why.message.contains("/os.iso") && !why.message.contains("secret"), "{}", why.message);
+            inspector.look(&question, &asker);
+        }
+    }
 }

@@ -69,6 +69,8 @@ pub struct Shipment {
     pub family: Family,
     /// Where that finds its configuration.
     pub configuration: Configuration,
+    /// Whether the server was powered on for it.
+    pub powered_on: bool,
 }
 
 /// Where a system finds its configuration.

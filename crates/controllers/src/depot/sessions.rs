@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt as _};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::dialect::HostKey;
-use crate::watches::{pauses, readable, uninterrupted};
+use crate::watches::{Interruptions, pauses, readable};
 
 /// What was told of one deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +32,9 @@ impl Sessions {
     pub(crate) async fn follow(&self, sessions: Api<DeserializeGuard<BootSession>>, wake: &UnboundedSender<HostKey>) {
         let events = watcher(sessions, Config::default()).backoff(pauses());
         futures::pin_mut!(events);
+        let mut interruptions = Interruptions::of("BootSessions");
         while let Some(event) = events.next().await {
-            let Some(event) = uninterrupted(event, "BootSessions").and_then(readable) else { continue };
+            let Some(event) = interruptions.pass(event).and_then(readable) else { continue };
             for (namespace, name) in self.take(&event) {
                 // Nobody listens any more only when the loop has stopped.
                 wake.send(HostKey { namespace, name, uid: String::new() }).ok();

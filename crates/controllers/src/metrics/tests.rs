@@ -1,3 +1,5 @@
+use api::beskar7::{phases, states};
+
 use super::*;
 use crate::brake::BrakeConfig;
 
@@ -26,11 +28,14 @@ fn something_of_everything() -> Metrics {
     let metrics = Metrics::new();
     let (_leading, follow) = watch::channel(true);
     metrics.follow_leadership(follow);
-    metrics.follow_hosts("metal3", Vec::new);
-    metrics.follow_hosts("beskar7", || {
+    metrics.follow_hosts("metal3", &[], Vec::new);
+    metrics.follow_hosts("beskar7", &states::ALL, || {
         [("lab", "Available"), ("lab", "Available"), ("lab", "Provisioned"), ("prod", "Provisioned")]
-            .map(|(namespace, phase)| (namespace.to_owned(), phase))
+            .map(|(namespace, state)| (namespace.to_owned(), state))
             .into()
+    });
+    metrics.follow_machines("beskar7machine", &phases::ALL, || {
+        [("lab", "Pending"), ("prod", "Provisioned")].map(|(namespace, phase)| (namespace.to_owned(), phase)).into()
     });
     let brake = Brake::new(BrakeConfig { disruptions_per_minute: 1, concurrent_deployments: 1, freeze: false });
     brake.resume("a");
@@ -40,8 +45,8 @@ fn something_of_everything() -> Metrics {
     brake.ask("e", Ask::Deploy);
     metrics.follow_brake(Arc::new(brake));
 
-    metrics.left_phase("beskar7", "Inspecting", Duration::from_secs(12));
-    metrics.left_phase("beskar7", "Provisioned", Duration::from_hours(100));
+    metrics.left_state("beskar7", "Inspecting", Duration::from_secs(12));
+    metrics.left_state("beskar7", "Provisioned", Duration::from_hours(100));
     let took = Duration::from_millis(40);
     metrics.bmc_request(&Method::GET, "ok", took);
     bmc::Observer::request(&metrics, &Method::GET, "ok", Some(200), took);
@@ -74,7 +79,7 @@ async fn no_host_is_named() {
     for label in
         metrics.text().lines().flat_map(|line| line.split(['{', ',', '}'])).filter_map(|part| part.split_once('='))
     {
-        let known = ["dialect", "namespace", "phase", "verb", "outcome", "act", "reason", "kind", "ask", "le"];
+        let known = ["dialect", "namespace", "state", "phase", "verb", "outcome", "act", "reason", "kind", "ask", "le"];
         assert!(known.contains(&label.0), "{label:?}");
     }
 }
@@ -85,10 +90,10 @@ fn a_standby_counts_no_hosts_and_a_new_term_replaces_the_old() {
     let (leading, follow) = watch::channel(true);
     metrics.follow_leadership(follow);
     let count = |phase: &'static str| move || vec![("lab".to_owned(), phase)];
-    metrics.follow_hosts("beskar7", count("Available"));
-    metrics.follow_hosts("beskar7", count("Parked"));
-    let available = r#"beskar7_hosts{dialect="beskar7",namespace="lab",phase="Available"} 0"#;
-    let parked = r#"beskar7_hosts{dialect="beskar7",namespace="lab",phase="Parked"} 1"#;
+    metrics.follow_hosts("beskar7", &states::ALL, count("Available"));
+    metrics.follow_hosts("beskar7", &states::ALL, count("Maintenance"));
+    let available = r#"beskar7_hosts{dialect="beskar7",namespace="lab",state="Available"} 0"#;
+    let parked = r#"beskar7_hosts{dialect="beskar7",namespace="lab",state="Maintenance"} 1"#;
     let text = metrics.text();
     assert!(text.contains(available) && text.contains(parked), "{text}");
 

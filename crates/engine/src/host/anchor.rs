@@ -28,6 +28,10 @@ pub struct Anchor {
     /// It came to us already in use: we never started what runs on it.
     #[serde(skip_serializing_if = "is_false")]
     pub adopted: bool,
+    /// When the server became free: when it was registered, or when its last release ended. It is part of the next deployment's id,
+    /// so that no two deployments have the same one, even if their claims and orders have the same words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_since: Option<Timestamp>,
     /// It was us who switched it on, for its power policy.
     #[serde(skip_serializing_if = "is_false")]
     pub powered_on: bool,
@@ -109,7 +113,8 @@ impl Anchor {
     }
 
     /// Forgets the claim and what was done for it. That we switched the server on for its policy is another matter.
-    pub(super) fn release(&mut self) {
+    pub(super) fn release(&mut self, now: Timestamp) {
+        self.free_since = Some(now);
         self.claim = None;
         self.deployment = None;
         self.milestone = Milestone::None;
@@ -142,6 +147,7 @@ impl Default for Anchor {
             deployment: None,
             milestone: Milestone::None,
             adopted: false,
+            free_since: None,
             powered_on: false,
             outdated: None,
             uuid: None,

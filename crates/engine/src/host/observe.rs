@@ -26,7 +26,7 @@ impl Scene<'_> {
             return Some(target);
         }
         if used {
-            self.record.anchor.release();
+            self.record.anchor.release(self.now());
             self.left_as_it_is(&format!("the server at {target} cannot be reached under the new address."));
         }
         self.meet_another_server();

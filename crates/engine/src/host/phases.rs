@@ -1,5 +1,7 @@
 //! What happens in each phase.
 
+use jiff::SignedDuration;
+
 use super::{
     Ask, Author, Claim, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Request, Since,
     claims::{CHECKING_CONSUMER, Verdict, WAITING_FOR_CONSUMER, shortened},
@@ -87,6 +89,9 @@ impl Scene<'_> {
         if let Some(uuid) = seen_uuid(seen) {
             self.record.anchor.uuid = Some(uuid);
         }
+        if self.record.anchor.free_since.is_none() && !self.record.anchor.is_in_use() {
+            self.record.anchor.free_since = Some(self.now());
+        }
         if self.goal.pin_on_first_use && self.record.anchor.pin.is_none() {
             self.record.anchor.pin.clone_from(&seen.certificate);
         }
@@ -100,6 +105,11 @@ impl Scene<'_> {
         }
         if let Some(claim) = self.goal.claim.clone() {
             if !self.is_claimed_by_the_living(&claim) {
+                return;
+            }
+            // The order that we were given has the id of a deployment before that: it is made anew from what is stored now.
+            if self.has_just_become_free() {
+                self.again = Some(pace::later(self.now(), SignedDuration::from_secs(1)));
                 return;
             }
             if self.looks_before_accepting() {
@@ -143,7 +153,7 @@ impl Scene<'_> {
         self.drop_act_fault();
         self.try_at_once();
         if self.record.anchor.milestone == Milestone::None {
-            self.record.anchor.release();
+            self.record.anchor.release(self.now());
             self.advance(Phase::Available, "Released before anything was done.");
             return self.available();
         }
@@ -292,7 +302,7 @@ impl Scene<'_> {
         if self.held_back() || !self.is_tidy(true) {
             return;
         }
-        self.record.anchor.release();
+        self.record.anchor.release(self.now());
         self.record.anchor.powered_on = false;
         self.outdate_power_request(Since::Release);
         self.skip_restart();
@@ -413,7 +423,7 @@ impl Scene<'_> {
             return;
         }
         if self.is_tidy(deployed) {
-            self.record.anchor.release();
+            self.record.anchor.release(self.now());
             self.finished = true;
         }
     }

@@ -332,6 +332,11 @@ impl<'a> Scene<'a> {
 
     // What the phases build with.
 
+    /// Whether the server became free in this very step. Told by the time, so that the same step answers the same again.
+    pub(super) fn has_just_become_free(&self) -> bool {
+        self.record.anchor.free_since == Some(self.now())
+    }
+
     pub(super) fn now(&self) -> Timestamp {
         self.sight.now
     }

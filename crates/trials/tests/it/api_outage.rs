@@ -52,7 +52,7 @@ async fn an_operator_outlives_its_api_server_and_nothing_happens_to_servers() {
     cluster.apply_yaml_in(&world.namespace, &EVERYWHERE.replace("beskar7-system", &world.namespace)).await;
     let election = Election {
         namespace: world.namespace.clone(),
-        lease: "beskar7".into(),
+        lease: "beskar7.infrastructure.cluster.x-k8s.io".into(),
         identity: "only".into(),
         timing: TIMING,
     };

@@ -173,7 +173,7 @@ async fn transitions_are_told_by_events_and_counted_by_metrics() {
     let text = world.metrics();
     let namespace = &world.namespace;
     for line in [
-        format!("beskar7_hosts{{dialect=\"beskar7\",namespace=\"{namespace}\",phase=\"Provisioned\"}} 1"),
+        format!("beskar7_hosts{{dialect=\"beskar7\",namespace=\"{namespace}\",state=\"Provisioned\"}} 1"),
         "beskar7_acts_total{act=\"PowerOn\",outcome=\"ok\"} 1".to_owned(),
         "beskar7_faults_total{dialect=\"beskar7\",reason=\"Unreachable\"}".to_owned(),
         "beskar7_bmc_requests_total{verb=\"GET\",outcome=\"ok\"}".to_owned(),

@@ -124,6 +124,30 @@ async fn a_server_gets_its_own_bootstrap_data_and_nobody_else_does() {
     assert_eq!(host.status.unwrap().fetched_from, None);
 }
 
+#[tokio::test]
+async fn tickets_of_a_claim_by_hand_open_nothing_after_its_release() {
+    let world = World::serving("again").await;
+    let depot = Depot::start();
+    let image = depot.put("os.iso", build_menu_iso(MENU));
+    let bmc = world.available_host(HOST).await;
+    world.create_bootstrap_data("data", "x").await;
+    world.patch_spec(HOST, order(&image, "data")).await;
+    let first = image_url(&bmc).await;
+    let config = config_url(&first).await;
+    world.wait_for_state(HOST, "Provisioned").await;
+    world.patch_spec(HOST, unordered()).await;
+    world.wait_for_state(HOST, "Available").await;
+
+    world.patch_spec(HOST, order(&image, "data")).await;
+    world.wait_for_state(HOST, "Provisioned").await;
+    let second = image_url(&bmc).await;
+    assert_ne!(first, second);
+    for url in [&first, &config] {
+        assert_eq!(get(SERVER, url).await.status(), StatusCode::NOT_FOUND, "{url}");
+    }
+    assert_eq!(get(SERVER, &config_url(&second).await).await.status(), StatusCode::OK);
+}
+
 fn unordered() -> Value {
     json!({ "consumerRef": null, "bootIsoSource": null, "remoteConfig": null, "userDataSecretRef": null })
 }

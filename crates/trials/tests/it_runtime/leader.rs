@@ -30,6 +30,8 @@ const TIMING: Timing = Timing {
     jitter: 1.2,
 };
 const SOON: Duration = Duration::from_mins(2);
+/// The only one that the role allows.
+const LEASE: &str = "beskar7.infrastructure.cluster.x-k8s.io";
 
 struct Replica {
     elector: Arc<Elector>,
@@ -40,7 +42,7 @@ struct Replica {
 impl Replica {
     fn start(account: &Account, namespace: &str, identity: &str) -> Self {
         let clock = Arc::new(SystemClock);
-        let elector = Elector::new(account.client(), namespace, "beskar7", identity, TIMING, clock).unwrap();
+        let elector = Elector::new(account.client(), namespace, LEASE, identity, TIMING, clock).unwrap();
         let (elector, shutdown, mut term) = (Arc::new(elector), CancellationToken::new(), JoinSet::new());
         let (candidate, token) = (Arc::clone(&elector), shutdown.clone());
         term.spawn(async move { candidate.lead(token, |term| async move { term.cancelled().await }).await.unwrap() });
@@ -62,7 +64,7 @@ async fn a_killed_leader_is_followed_when_its_lease_ran_out_and_a_stopped_one_at
     let roles = ROLE.replace("beskar7-system", &namespace) + BINDING;
     let account = cluster.service_account(&namespace, "beskar7", &roles).await;
     let leases: Api<Lease> = Api::namespaced(cluster.admin(), &namespace);
-    let spec = async || -> LeaseSpec { leases.get("beskar7").await.unwrap().spec.unwrap() };
+    let spec = async || -> LeaseSpec { leases.get(LEASE).await.unwrap().spec.unwrap() };
 
     let mut a = Replica::start(&account, &namespace, "a");
     a.leads().await;

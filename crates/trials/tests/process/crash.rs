@@ -111,7 +111,7 @@ fn replica(world: &World, identity: &str) -> (Gate, Running) {
     let gate = Gate::default();
     let election = Election {
         namespace: world.namespace.clone(),
-        lease: "beskar7".into(),
+        lease: "beskar7.infrastructure.cluster.x-k8s.io".into(),
         identity: identity.into(),
         timing: Timing::default(),
     };
@@ -166,7 +166,10 @@ async fn a_leader_whose_lease_is_taken_in_an_act_ends_it_and_goes_on_when_it_lea
     let leases: Api<Lease> = Api::namespaced(world.admin(), &world.namespace);
     let theft = json!({ "spec": { "holderIdentity": "thief", "leaseDurationSeconds": 15 } });
     let stolen = Instant::now();
-    leases.patch("beskar7", &PatchParams::default(), &Patch::Merge(theft)).await.unwrap();
+    leases
+        .patch("beskar7.infrastructure.cluster.x-k8s.io", &PatchParams::default(), &Patch::Merge(theft))
+        .await
+        .unwrap();
     provisioned(&world).await;
     assert_booted_once(&bmc);
     // The holder learns of it with its next renewal.

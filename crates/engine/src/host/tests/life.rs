@@ -1,7 +1,7 @@
 //! From the first look to the power button: registering, inspecting, claims, orders, preparing.
 
 use super::{
-    IMAGE, OTHER_IMAGE, claimed, order, ordered,
+    IMAGE, OTHER_IMAGE, claimed, order, ordered, secs,
     server::{Runs, Server},
     world::{Mishap, World},
 };
@@ -113,7 +113,7 @@ fn the_brake_is_asked_for_a_deployment_and_for_a_running_server() {
         world.run_to(Phase::Available);
         world.goal = ordered("a", IMAGE);
         let mut sight = world.sight_now();
-        sight.now = sight.bmc.as_ref().unwrap().at;
+        sight.now = sight.bmc.as_ref().unwrap().at + secs(1);
         let first = step(&world.goal, world.remembered(), &sight);
         assert_eq!((first.ask, first.acts.len()), (Some(Ask::Deploy), 0));
         sight.granted.push(Ask::Deploy);

@@ -353,7 +353,7 @@ fn an_anchor_that_was_unreadable_for_a_while_is_believed_again_even_a_young_one(
     world.reconcile(Mishap::Nothing);
     world.goal = ordered("a", IMAGE);
     world.run_until(60, |world| world.acts().contains(&"SetBoot"));
-    assert_eq!((world.anchor().seq, world.anchor().milestone), (1, Milestone::Armed));
+    assert_eq!((world.anchor().seq, world.anchor().milestone), (2, Milestone::Armed));
     let good = world.annotation.replace("garbage".into());
     world.status = None;
     world.run(60);

@@ -111,6 +111,22 @@ fn a_claim_that_is_replaced_by_another_is_cleaned_up_first() {
 }
 
 #[test]
+fn each_deployment_follows_a_time_of_its_own_at_which_the_server_became_free() {
+    let mut world = World::provisioned();
+    let registered = world.anchor().free_since.expect("noted at registration");
+    world.goal = ordered("b", OTHER_IMAGE);
+    world.consumer = Whereabouts::Gone;
+    world.run_until(600, |world| world.anchor().free_since != Some(registered));
+    // The order that was given together with the release may have the old deployment's id.
+    assert_eq!((world.anchor().claim, world.anchor().deployment), (None, None));
+    assert_eq!(world.acts(), ["PowerOff", "EjectMedia"]);
+    let released = world.anchor().free_since.unwrap();
+    assert!(released > registered);
+    world.run(600);
+    assert_eq!((world.phase(), world.anchor().free_since), (Phase::Provisioned, Some(released)));
+}
+
+#[test]
 fn a_recreated_consumer_of_the_same_name_is_another_claim() {
     let mut world = World::provisioned();
     world.goal.claim.as_mut().unwrap().id = "a-again".into();
