@@ -630,7 +630,7 @@ mod tests {
                 target: "t".into(),
                 bmc: Some(bmc.clone()),
                 consumer: Whereabouts::NotLookedUp,
-                fetched: false,
+                fetched: None,
                 claimer: Whereabouts::NotLookedUp,
                 rival: None,
                 granted: Vec::new(),

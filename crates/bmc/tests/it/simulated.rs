@@ -458,7 +458,8 @@ async fn two_servers_that_fill_a_shared_drive_at_once_do_not_take_it_from_each_o
     let spec = BmcSpec::new(sim::personality::hpe_ilo5()).systems(2);
     let lab = lab_with(spec, SystemChoice::Named("1".into()));
     let second = RedfishSystem::new(lab.client.clone(), SystemChoice::Named("2".into()));
-    let (one, two) = futures::join!(lab.system.insert_media(IMAGE), second.insert_media("https://images.example.com/b.iso"));
+    let (one, two) =
+        futures::join!(lab.system.insert_media(IMAGE), second.insert_media("https://images.example.com/b.iso"));
     assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
     lab.end().await;
 }

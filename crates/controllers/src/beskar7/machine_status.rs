@@ -335,15 +335,23 @@ mod tests {
             wait: Some(Refused { reason: reason.into(), message: "The host is under maintenance.".into() }),
             fault: fault.then(|| Refused { reason: "Unreachable".into(), message: "No answer.".into() }),
         };
+        let claim: Beskar7Machine = serde_json::from_value(
+            serde_json::json!({"metadata": {"name": "node"}, "spec": {"imageURL": "http://a/b.iso"}}),
+        )
+        .unwrap();
+        let ready = |standing: &Standing| {
+            let now = "2026-11-15T08:00:00Z".parse().unwrap();
+            let (refusals, domain_keys) = (&[], Vec::new());
+            told(&ClaimView { claim: &claim, standing, refusals, holding: None, machine: None, domain_keys, now }).ready
+        };
         for fault in [false, true] {
-            let parked = standing("Maintenance", fault);
-            let Finding { severity, reason, message, .. } = told(&parked).ready;
+            let Finding { severity, reason, message, .. } = ready(&standing("Maintenance", fault));
             assert_eq!((severity, reason.as_str()), (Condition::WARNING, "ReleasePhysicalHostFailed"));
             assert!(
                 message.starts_with("PhysicalHost server-01 is not released yet and its server is not powered off")
             );
             assert!(message.contains("The host is under maintenance.") && message.contains("force-release=true"));
         }
-        assert!(told(&standing("PoweringOff", false)).ready.message.contains("is being switched off"));
+        assert!(ready(&standing("PoweringOff", false)).message.contains("is being switched off"));
     }
 }

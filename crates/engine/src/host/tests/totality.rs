@@ -164,6 +164,7 @@ fn record() -> impl Strategy<Value = Record> {
                 anchor,
                 target: id.map(str::to_owned),
                 inspected,
+                unread: None,
                 acted,
                 doing,
                 started,
