@@ -44,7 +44,7 @@ mod tests {
         std::fs::write(&program, "").unwrap();
         assert_eq!(called(&program, &[], folder.path()), "target/debug/beskar7");
         assert_eq!(called(&program, &[], Path::new("/elsewhere")), program.to_str().unwrap());
-        assert_eq!(called(&program, &[debug.clone()], folder.path()), "beskar7");
+        assert_eq!(called(&program, std::slice::from_ref(&debug), folder.path()), "beskar7");
         // Another program of that name is found first.
         std::fs::write(bin.join("beskar7"), "").unwrap();
         assert_eq!(called(&program, &[bin, debug], folder.path()), "target/debug/beskar7");

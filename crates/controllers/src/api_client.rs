@@ -96,7 +96,7 @@ mod tests {
     use futures::StreamExt as _;
     use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     use kube::Api;
-    use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchParams};
+    use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
     use serde_json::json;
     use tokio::time::Instant;
 
@@ -129,7 +129,7 @@ mod tests {
         let patch = Patch::Merge(json!({}));
         secrets.patch("x", &PatchParams::default(), &patch).await.unwrap_err();
         secrets.create(&PostParams::default(), &Secret::default()).await.unwrap_err();
-        secrets.delete("x", &Default::default()).await.unwrap_err();
+        secrets.delete("x", &DeleteParams::default()).await.unwrap_err();
         assert_eq!(begun.elapsed(), 4 * ANSWER_WITHIN);
         secrets.list(&ListParams::default().limit(500)).await.unwrap_err();
         assert_eq!(begun.elapsed(), 4 * ANSWER_WITHIN + LIST_WITHIN);

@@ -228,7 +228,7 @@ impl Hands {
             let bmc = line.endpoint.address.origin();
             warn!(
                 bmc,
-                "this BMC is spoken to without TLS: its password can be read on the way; use https in the host's address"
+                "this BMC is spoken to without TLS: its credentials can be read on the way; use https in the host's address"
             );
         }
         let transport = (self.dial)(&line.endpoint.address, &line.trust)?;

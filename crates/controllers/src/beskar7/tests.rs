@@ -278,12 +278,12 @@ fn error_shows_only_on_hosts_that_nobody_claimed() {
 }
 
 /// The conditions after a first look at a host that answers.
-fn condition_after_a_look(spec: &Value, seen: Seen, type_: &str) -> Option<(String, String, String)> {
+fn condition_after_a_look(spec: &Value, seen: &Seen, type_: &str) -> Option<(String, String, String)> {
     let host = plain(spec);
     let sight = sight(Ok(seen.clone()));
     let step = first_step(&host, &sight);
     let goal = PhysicalHosts::goal(&host, None);
-    let view = View { host: &host, goal: &goal, step: &step, seen: Some(&seen), session: None, now: now() };
+    let view = View { host: &host, goal: &goal, step: &step, seen: Some(seen), session: None, now: now() };
     let status = with_status(&host, PhysicalHosts::status(&view).unwrap()).status.unwrap();
     let condition = status.condition(type_)?;
     Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))
@@ -293,7 +293,7 @@ fn condition_after_a_look(spec: &Value, seen: Seen, type_: &str) -> Option<(Stri
 fn a_bmc_without_tls_is_warned_of_in_its_connection() {
     let connection = |address: &str| {
         let spec = json!({ "redfishConnection": { "address": address } });
-        condition_after_a_look(&spec, seen(), "RedfishConnectionReady").unwrap()
+        condition_after_a_look(&spec, &seen(), "RedfishConnectionReady").unwrap()
     };
     for address in ["http://192.0.2.10", "redfish+http://192.0.2.10"] {
         let (status, reason, message) = connection(address);
@@ -309,14 +309,14 @@ fn a_mac_address_that_no_interface_has_is_told_about() {
         let nic = engine::hardware::Nic { mac: Some("52:54:00:12:34:56".into()), ..Default::default() };
         let hardware = engine::hardware::Hardware { nics: vec![nic], ..Default::default() };
         let seen = Seen { hardware: Some(Box::new(hardware)), ..seen() };
-        condition_after_a_look(&json!({ "bootMacAddress": mac }), seen, "BootInterfaceFound")
+        condition_after_a_look(&json!({ "bootMacAddress": mac }), &seen, "BootInterfaceFound")
     };
     assert_eq!(found("52-54-00-12-34-56").unwrap().0, "True");
     let (status, reason, message) = found("52:54:00:00:00:01").unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("False", "NoSuchInterface"));
     assert!(message.contains("52:54:00:00:00:01") && message.contains("52:54:00:12:34:56"), "{message}");
     let without = json!({ "bootMacAddress": "52:54:00:00:00:01" });
-    assert_eq!(condition_after_a_look(&without, seen(), "BootInterfaceFound"), None, "nothing is listed");
+    assert_eq!(condition_after_a_look(&without, &seen(), "BootInterfaceFound"), None, "nothing is listed");
 }
 
 #[test]
