@@ -55,7 +55,8 @@ impl Scene<'_> {
         }
         let is_asked = is_ignored && self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
         let is_off = self.glance().is_some_and(|seen| seen.power == PowerState::Off);
-        if !is_asked && !(is_ignored && is_off) && self.held_back() {
+        let may_act = is_asked || (is_ignored && is_off);
+        if !may_act && self.held_back() {
             return;
         }
         let Some(seen) = self.seen(Scope::Power) else {

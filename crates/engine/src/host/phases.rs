@@ -190,7 +190,7 @@ impl Scene<'_> {
         let Some(seen) = self.seen(Scope::Boot) else {
             return self.look(Scope::Boot, "Preparing", "Looking at power, boot override and virtual media.");
         };
-        if let Some(refusal) = self.refusal(seen) {
+        if let Some(refusal) = refusal(seen) {
             let at = self.now();
             self.fail(Origin::Act, refusal, at);
             self.held_back();
@@ -236,15 +236,6 @@ impl Scene<'_> {
                 self.wait("PreparingBoot", "Inserting the image and arming the boot override.", pace::PREPARE_LIMIT);
             }
         }
-    }
-
-    /// Why this server cannot carry out an order, as far as its first look tells: nothing is done to it then.
-    fn refusal(&self, seen: &Seen) -> Option<Failure> {
-        if seen.media.as_ref().is_some_and(Vec::is_empty) {
-            let message = "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), or use another host.";
-            return Some(Failure::new(Kind::NoVirtualMedia, message));
-        }
-        None
     }
 
     /// Makes an order the one that we carry out. A corrected order is tried at once.
@@ -459,6 +450,15 @@ fn awaits_release(claim: &Claim, author: Author) -> String {
             "Waiting for {consumer}, which uses the host. If there is such an object, delete it; then remove spec.consumerRef: the server is powered off, and the host is removed. {force}"
         ),
     }
+}
+
+/// Why this server cannot carry out an order, as far as its first look tells: nothing is done to it then.
+fn refusal(seen: &Seen) -> Option<Failure> {
+    if seen.media.as_ref().is_some_and(Vec::is_empty) {
+        let message = "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), or use another host.";
+        return Some(Failure::new(Kind::NoVirtualMedia, message));
+    }
+    None
 }
 
 fn shows_image(seen: &Seen, url: &str) -> bool {

@@ -147,6 +147,7 @@ pub(super) enum Answers {
 }
 
 /// A step in the making.
+#[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct Scene<'a> {
     pub(super) goal: &'a Goal,
     pub(super) sight: &'a Sight,
