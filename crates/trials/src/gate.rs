@@ -229,12 +229,12 @@ impl Service<Request<Body>> for GatedClient {
             if gate.0.state.lock().unwrap().api_refuses {
                 return Err(kube::Error::Service(Box::new(io::Error::from(io::ErrorKind::ConnectionRefused))));
             }
-            let watches = gate.0.state.lock().unwrap().watches.clone();
+            let end = gate.0.state.lock().unwrap().watches.clone();
             let (number, answer) = gate.pass(Side::Api, what, is_effect, client.send(request)).await;
             let answer = answer?;
             gate.0.state.lock().unwrap().seen[number].answer = Some(answer.status());
             Ok(answer.map(|body| match watched {
-                Some(resource) => unveiled(body, resource, gate.0.veiled.subscribe(), watches),
+                Some(resource) => unveiled(body, resource, gate.0.veiled.subscribe(), end),
                 None => body.boxed_unsync(),
             }))
         }

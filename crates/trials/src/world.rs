@@ -126,12 +126,12 @@ impl World {
 
     /// Starts the operator with another clock and configuration.
     pub fn start_operator_with(&self, clock: impl Clock, change: impl FnOnce(&mut Config)) {
-        let running = self.launch(Gate::default(), clock, change);
+        let running = self.launch(&Gate::default(), clock, change);
         *self.running.lock().unwrap() = Some(running);
     }
 
     /// Starts one more operator, behind a gate, and hands it to the test.
-    pub fn launch(&self, gate: Gate, clock: impl Clock, change: impl FnOnce(&mut Config)) -> Running {
+    pub fn launch(&self, gate: &Gate, clock: impl Clock, change: impl FnOnce(&mut Config)) -> Running {
         let mut config = Config {
             namespace: Some(self.namespace.clone()),
             watch_filter: None,
@@ -147,7 +147,7 @@ impl World {
         self.launch_configured(gate, Arc::new(clock), config)
     }
 
-    fn launch_configured(&self, gate: Gate, clock: Arc<dyn Clock>, config: Config) -> Running {
+    fn launch_configured(&self, gate: &Gate, clock: Arc<dyn Clock>, config: Config) -> Running {
         self.gates.lock().unwrap().push(gate.clone());
         let operator = || Operator {
             client: gate.client(self.bed.client()),

@@ -35,8 +35,8 @@ fn replay(tree: &Arc<Tree>) -> (sim::Bmc, Arc<Client>, RedfishSystem) {
     (service, client, system)
 }
 
-async fn register(name: &str, at_most: u64) -> Option<(Seen, Hardware)> {
-    let tree = recording(name)?;
+async fn register(name: &str, at_most: u64) -> (Seen, Hardware) {
+    let tree = recording(name).unwrap();
     let (service, client, system) = replay(&tree);
     let seen = system.look(Scope::Inventory).await.unwrap();
     let requests = service.counters().total();
@@ -45,12 +45,13 @@ async fn register(name: &str, at_most: u64) -> Option<(Seen, Hardware)> {
     client.close().await;
     assert_eq!(service.sessions_open(), 0);
     let hardware = seen.hardware.clone().unwrap();
-    Some((seen, *hardware))
+    (seen, *hardware)
 }
 
 #[tokio::test(start_paused = true)]
+#[ignore = "needs recordings: BESKAR7_CAPTURES"]
 async fn a_dell_r750_is_read_in_at_most_12_requests() {
-    let Some((seen, hardware)) = register("dell-r750-idrac9", 12).await else { return };
+    let (seen, hardware) = register("dell-r750-idrac9", 12).await;
     assert_eq!(seen.power, PowerState::On);
     assert_eq!(seen.health.rollup.as_deref(), Some("OK"));
     assert_eq!(seen.uuid.as_deref(), Some("4c4c4544-0035-3410-8050-c6c04f314733"));
@@ -89,8 +90,9 @@ async fn a_dell_r750_is_read_in_at_most_12_requests() {
 }
 
 #[tokio::test(start_paused = true)]
+#[ignore = "needs recordings: BESKAR7_CAPTURES"]
 async fn an_hpe_dl385_is_read_in_at_most_28_requests() {
-    let Some((seen, hardware)) = register("hpe-dl385-ilo5", 28).await else { return };
+    let (seen, hardware) = register("hpe-dl385-ilo5", 28).await;
     assert_eq!(seen.progress, BootProgress::PostFinished);
     assert_eq!(seen.health.health.as_deref(), Some("Critical"));
     assert_eq!(hardware.manufacturer.as_deref(), Some("HPE"));
@@ -113,8 +115,9 @@ async fn an_hpe_dl385_is_read_in_at_most_28_requests() {
 }
 
 #[tokio::test(start_paused = true)]
+#[ignore = "needs recordings: BESKAR7_CAPTURES"]
 async fn a_stock_openbmc_without_expand_is_walked() {
-    let Some((seen, hardware)) = register("openbmc-stock", 16).await else { return };
+    let (seen, hardware) = register("openbmc-stock", 16).await;
     assert_eq!(seen.power, PowerState::Off);
     assert_eq!(seen.progress, BootProgress::NotStarted);
     assert_eq!(hardware.system_id.as_deref(), Some("system"));
@@ -126,9 +129,10 @@ async fn a_stock_openbmc_without_expand_is_walked() {
 }
 
 #[tokio::test(start_paused = true)]
+#[ignore = "needs recordings: BESKAR7_CAPTURES"]
 async fn booting_an_iso_on_recorded_servers_takes_at_most_8_requests() {
     for name in ["dell-r750-idrac9", "hpe-dl385-ilo5"] {
-        let Some(tree) = recording(name) else { return };
+        let tree = recording(name).unwrap();
         let (service, client, system) = replay(&tree);
         system.look(Scope::Inventory).await.unwrap();
         system.power_off(bmc::Manner::Hard).await.unwrap();

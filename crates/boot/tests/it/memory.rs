@@ -98,8 +98,10 @@ fn peak_kb(process: u32) -> u64 {
 #[tokio::test]
 #[ignore = "run by those that count readers"]
 async fn a_service_for_another_process() {
+    // Whoever runs all ignored tests is not one of those.
+    let Ok(upstream) = std::env::var(UPSTREAM) else { return };
     let registry = Arc::new(Registry::default());
-    registry.deploy(1, &std::env::var(UPSTREAM).unwrap());
+    registry.deploy(1, &upstream);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("serves at http://{}", listener.local_addr().unwrap());
     let fetcher = match std::env::var_os(FOLDER) {

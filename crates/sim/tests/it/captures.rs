@@ -11,7 +11,9 @@ use crate::client::{Client, pass};
 use crate::tree::walk;
 
 fn load(name: &str) -> Arc<Tree> {
-    let folder = std::env::var_os("BESKAR7_CAPTURES").expect("BESKAR7_CAPTURES is a folder with recorded trees");
+    let Some(folder) = std::env::var_os("BESKAR7_CAPTURES") else {
+        panic!("BESKAR7_CAPTURES names no folder with recorded trees")
+    };
     Arc::new(Tree::open(PathBuf::from(folder).join(format!("{name}.tar.gz"))).unwrap())
 }
 

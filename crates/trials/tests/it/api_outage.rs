@@ -56,7 +56,7 @@ async fn an_operator_outlives_its_api_server_and_nothing_happens_to_servers() {
         identity: "only".into(),
         timing: TIMING,
     };
-    let operator = world.launch(Gate::default(), Hurry::by(10), |config| {
+    let operator = world.launch(&Gate::default(), Hurry::by(10), |config| {
         config.namespace = None;
         config.election = Some(election);
     });

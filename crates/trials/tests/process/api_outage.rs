@@ -24,7 +24,7 @@ async fn a_leader_without_its_api_server_leaves_all_servers_alone_and_goes_on_af
         identity: "only".into(),
         timing: Timing::default(),
     };
-    let operator = world.launch(gate.clone(), world.clock(), |config| config.election = Some(election));
+    let operator = world.launch(&gate, world.clock(), |config| config.election = Some(election));
     let idle = world.available_host("idle").await;
     let running = world.available_host("running").await;
     world.patch_spec("running", claim("me", ISO)).await;

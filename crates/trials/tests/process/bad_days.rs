@@ -81,7 +81,7 @@ async fn killed_after_any_effect_of_a_machines_life_the_operator_takes_up_where_
 #[tokio::test(start_paused = true)]
 async fn fifty_machines_race_for_thirty_hosts_and_the_leader_is_killed_in_the_middle() {
     let world = hosts(30).await;
-    let replica = |identity: &str, gate: Gate| {
+    let replica = |identity: &str, gate: &Gate| {
         let election = controllers::operator::Election {
             namespace: world.namespace.clone(),
             lease: "beskar7".into(),
@@ -94,9 +94,9 @@ async fn fifty_machines_race_for_thirty_hosts_and_the_leader_is_killed_in_the_mi
         })
     };
     let gate = Gate::default();
-    let first = replica("a", gate.clone());
+    let first = replica("a", &gate);
     world.wait_for_state("server-00", "Available").await;
-    let second = replica("b", Gate::default());
+    let second = replica("b", &Gate::default());
     join_all((0..30).map(async |number| world.wait_for_state(&format!("server-{number:02}"), "Available").await)).await;
     // Ids for all, and the claims of some.
     gate.shut_after(65);
@@ -222,7 +222,7 @@ async fn a_claim_that_a_second_server_has_accepted_is_taken_off_before_that_star
 async fn a_machine_that_goes_asks_for_a_claim_that_the_watch_has_not_shown_yet() {
     let world = hosts(1).await;
     let gate = Gate::default();
-    let operator = world.launch(gate.clone(), world.clock(), |config| config.cluster_api = false);
+    let operator = world.launch(&gate, world.clock(), |config| config.cluster_api = false);
     world.wait_for_state("server-00", "Available").await;
     let mut spec = iso();
     spec["hostSelector"] = json!({ "matchLabels": { "class": "gold" } });

@@ -126,7 +126,7 @@ async fn a_label_on_the_secret_is_no_new_password() {
 async fn a_password_that_is_read_before_the_watch_shows_it_is_tried_once() {
     let world = World::quiet_in_process().await;
     let gate = Gate::default();
-    let operator = world.launch(gate.clone(), world.clock(), |_| {});
+    let operator = world.launch(&gate, world.clock(), |_| {});
     world.create_secret("shown", "admin", "password").await;
     world.add_bmc("server-02", instant_bmc("server-02"));
     world.create_host("server-02", json!({ "redfishConnection": { "credentialsSecretRef": "shown" } })).await;

@@ -54,7 +54,7 @@ pub(crate) async fn killed_after(
     life: impl Future<Output = ()>,
 ) -> bool {
     let gate = Gate::shutting_after(effects);
-    let first = world.launch(gate.clone(), world.clock(), change);
+    let first = world.launch(&gate, world.clock(), change);
     let mut life = pin!(life);
     tokio::select! {
         () = &mut life => return false,
@@ -115,7 +115,7 @@ fn replica(world: &World, identity: &str) -> (Gate, Running) {
         identity: identity.into(),
         timing: Timing::default(),
     };
-    let running = world.launch(gate.clone(), world.clock(), |config| config.election = Some(election));
+    let running = world.launch(&gate, world.clock(), |config| config.election = Some(election));
     (gate, running)
 }
 
