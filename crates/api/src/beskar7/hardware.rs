@@ -78,6 +78,9 @@ pub struct HardwareDetails {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub firmware_inventory: Vec<Firmware>,
+    /// How the server takes images by virtual media.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_media: Option<VirtualMedia>,
     /// True when the lists above were cut to keep the object small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
@@ -119,6 +122,19 @@ fn tenths(value: u64, unit: u64) -> String {
         0 => format!("{}", value / unit),
         tenth => format!("{}.{tenth}", value / unit),
     }
+}
+
+/// How a server takes images by virtual media.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtualMedia {
+    /// How many virtual CD drives the BMC shows.
+    #[serde(default)]
+    pub drives: u32,
+    /// Schemes of the image URLs that it takes; empty if it takes any, or does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub schemes: Vec<String>,
 }
 
 /// Health in Redfish's words.

@@ -21,7 +21,9 @@ mod status;
 mod templates;
 
 pub use cluster::{Beskar7Cluster, Beskar7ClusterSpec, Beskar7ClusterStatus};
-pub use hardware::{Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor};
+pub use hardware::{
+    Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor, VirtualMedia,
+};
 pub use host::{
     BootMode, LocalObjectReference, Maintenance, PhysicalHost, PhysicalHostSpec, RedfishConnection, RemoteConfig,
 };

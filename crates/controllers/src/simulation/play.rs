@@ -501,7 +501,7 @@ fn unclaim(host: &mut Value) {
 
 pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
     let span = Duration::from_secs(random.u64(1..90));
-    match random.u32(..14) {
+    match random.u32(..17) {
         0 => Effect::Latency(span),
         1 => Effect::Status { code: 503, body: sim::FaultBody::default() },
         2 => Effect::Refuse,
@@ -515,6 +515,9 @@ pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
         10 => Effect::SlowPower(span),
         11 => Effect::IgnoresReset,
         12 => Effect::IgnoresBootOverride,
+        13 => Effect::Garbles,
+        14 => Effect::RepeatsMembers,
+        15 => Effect::TurnsUuid,
         _ => Effect::IgnoresMedia,
     }
 }

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     failure::{Failure, Kind},
-    hardware::Hardware,
+    hardware::{Hardware, Part},
     host::Act,
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Scope, Seen},
 };
@@ -53,6 +53,10 @@ pub(super) struct Temper {
     pub(super) nameless_media: bool,
     /// The drive is other servers' as well.
     pub(super) shares_drives: bool,
+    /// Takes images by these schemes only.
+    pub(super) image_schemes: Vec<String>,
+    /// Cannot tell these parts of the inventory.
+    pub(super) unread: Vec<Part>,
 }
 
 impl Temper {
@@ -74,6 +78,8 @@ impl Temper {
             slow_media: 0,
             nameless_media: false,
             shares_drives: false,
+            image_schemes: Vec::new(),
+            unread: Vec::new(),
         }
     }
 }
@@ -262,10 +268,12 @@ impl Server {
             boot: (!self.temper.silent_boot).then(|| self.boot.clone()),
             progress,
             media: (scope >= Scope::Boot).then(|| vec![drive]),
-            hardware: (scope >= Scope::Inventory).then(|| Box::new(Hardware::default())),
+            hardware: (scope >= Scope::Inventory)
+                .then(|| Box::new(Hardware { unread: self.temper.unread.clone(), ..Hardware::default() })),
             uuid: self.uuid.clone(),
             certificate: self.certificate.clone(),
             shares_drives: self.temper.shares_drives,
+            image_schemes: self.temper.image_schemes.clone(),
             ..Seen::default()
         })
     }

@@ -6,10 +6,10 @@ use proptest::{option::of, prelude::*, test_runner::Config};
 use super::{IMAGE, claim, order, start_of_time};
 use crate::{
     failure::{Failure, Kind},
-    hardware::Hardware,
+    hardware::{Hardware, Part},
     host::{
         Anchor, Ask, AuthHold, Author, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment,
-        Moving, Origin, Outcome, Phase, Record, Remembered, Road, Sight, Wait, Whereabouts, step,
+        Moving, Origin, Outcome, Phase, Record, Remembered, Road, Sight, Unread, Wait, Whereabouts, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -158,6 +158,7 @@ fn record() -> impl Strategy<Value = Record> {
                 left,
                 anchor,
                 target: id.map(str::to_owned),
+                unread: left.map(|_| Unread { parts: vec![Part::Drives], tries: boots, last: since }),
                 inspected,
                 acted,
                 doing,
