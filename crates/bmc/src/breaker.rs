@@ -63,8 +63,7 @@ impl Drop for Probe<'_> {
 
 impl Breaker {
     pub(crate) fn new() -> Self {
-        let state =
-            State { failures: 0, open_until: None, cool_down: FIRST_COOL_DOWN, probing: false, last: None };
+        let state = State { failures: 0, open_until: None, cool_down: FIRST_COOL_DOWN, probing: false, last: None };
         Self { state: Mutex::new(state) }
     }
 

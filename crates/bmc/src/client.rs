@@ -83,7 +83,12 @@ impl Client {
     pub fn new(endpoint: Endpoint, transport: Arc<dyn Transport>, options: Options) -> Arc<Self> {
         let Endpoint { address, credentials, family } = endpoint;
         let wire = Wire::new(address, credentials, transport, options.observer, options.seed);
-        let core = Arc::new(Core { wire, session: Session::new(), service: OnceCell::new(), media: tokio::sync::Mutex::default() });
+        let core = Arc::new(Core {
+            wire,
+            session: Session::new(),
+            service: OnceCell::new(),
+            media: tokio::sync::Mutex::default(),
+        });
         farewell::remember(&core);
         Arc::new(Self { core, family, logins: TaskTracker::new() })
     }

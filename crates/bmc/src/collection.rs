@@ -106,7 +106,13 @@ impl Client {
         for error in errors {
             match error {
                 error if error.is_about_the_bmc() => return Err(error),
-                error if error.refusal().is_some_and(|refusal| refusal.status < 500 && error.is_about_this_resource()) => lacking += 1,
+                error
+                    if error
+                        .refusal()
+                        .is_some_and(|refusal| refusal.status < 500 && error.is_about_this_resource()) =>
+                {
+                    lacking += 1
+                }
                 _ => unread += 1,
             }
         }

@@ -163,7 +163,9 @@ impl RedfishSystem {
         }
         let summarised = read::gib_to_mib(view.float("/MemorySummary/TotalSystemMemoryGiB"));
         hardware.memory_mib = hardware.memory_modules.iter().filter_map(|module| module.capacity_mib).sum();
-        if hardware.memory_mib == 0 || (summarised > hardware.memory_mib && (memory.is_partial || round.has_missed(Part::Memory))) {
+        if hardware.memory_mib == 0
+            || (summarised > hardware.memory_mib && (memory.is_partial || round.has_missed(Part::Memory)))
+        {
             hardware.memory_mib = summarised;
         }
         hardware.firmware = match firmware {
@@ -279,7 +281,11 @@ impl RedfishSystem {
         let sum = read::gib_to_mib(system.float("/MemorySummary/TotalSystemMemoryGiB"));
         let members = self.members(system, "Memory").await?;
         if sum > 0 && members.bodies().next().is_none() && members.len() > self.left(round) {
-            tracing::debug!("{} lists {} memory modules one by one; summed up instead", self.client.origin(), members.len());
+            tracing::debug!(
+                "{} lists {} memory modules one by one; summed up instead",
+                self.client.origin(),
+                members.len()
+            );
             return Ok(Memory::default());
         }
         let Bodies { found, lacking, unread } = self.client.bodies_of(members).await?;

@@ -570,7 +570,8 @@ fn protocol_of(image: &str) -> String {
 /// By which schemes images are fetched, where that is certain: firmware of which it is known, and drives that list HTTPS and not
 /// HTTP. Other lists tell less than the BMC takes.
 fn schemes(drives: &[Drive], quirks: &Quirks) -> Vec<String> {
-    let lists = |drive: &Drive, protocol: &str| drive.protocols.iter().any(|listed| listed.eq_ignore_ascii_case(protocol));
+    let lists =
+        |drive: &Drive, protocol: &str| drive.protocols.iter().any(|listed| listed.eq_ignore_ascii_case(protocol));
     let is_strict = |drive: &&Drive| lists(drive, "HTTPS") && !lists(drive, "HTTP");
     match drives.first().filter(is_strict) {
         Some(drive) => drive.protocols.iter().map(|protocol| protocol.to_ascii_lowercase()).collect(),

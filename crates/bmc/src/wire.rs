@@ -239,9 +239,10 @@ impl Wire {
     /// A text of the BMC, without what it was sent in confidence.
     pub(crate) fn redact(&self, text: String) -> String {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = tokens.iter().map(ExposeSecret::expose_secret).fold(text, |text, token| {
-            if text.contains(token) { text.replace(token, "[token]") } else { text }
-        });
+        let text = tokens
+            .iter()
+            .map(ExposeSecret::expose_secret)
+            .fold(text, |text, token| if text.contains(token) { text.replace(token, "[token]") } else { text });
         self.credentials.redact(text)
     }
 

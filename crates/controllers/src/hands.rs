@@ -362,7 +362,8 @@ impl Hands {
     fn is_known(&self, key: &HostKey, inputs: &str, failure: &Failure) -> bool {
         let desks = self.desks();
         let sight = desks.hosts.get(key).and_then(|desk| desk.sight.as_ref()).filter(|sight| sight.inputs == inputs);
-        is_passing(failure) && sight.is_some_and(|sight| sight.seen.as_ref().is_err_and(|known| known.kind == failure.kind))
+        is_passing(failure)
+            && sight.is_some_and(|sight| sight.seen.as_ref().is_err_and(|known| known.kind == failure.kind))
     }
 
     /// After a look that brought nothing new: does what was asked for meanwhile, or looks again later.

@@ -83,9 +83,8 @@ impl<'a> Asked<'a> {
 
 /// What a BMC may make of a good body.
 fn disfigure(state: &mut State, asked: &Asked<'_>, body: &mut Bytes) {
-    let mut has = |wanted: &Effect| {
-        state.trouble(asked.now, &asked.facts(), |effect| (effect == wanted).then_some(())).is_some()
-    };
+    let mut has =
+        |wanted: &Effect| state.trouble(asked.now, &asked.facts(), |effect| (effect == wanted).then_some(())).is_some();
     let (repeats, turns) = (has(&Effect::RepeatsMembers), has(&Effect::TurnsUuid));
     let garbles = has(&Effect::Garbles);
     if (repeats || turns)

@@ -55,9 +55,9 @@ impl RedfishSystem {
         }
         links.retain(|link| !found.iter().any(|resource| same_uri(&resource.uri, link)));
         let rest: Vec<Option<Resource>> = futures::stream::iter(links)
-            .map(
-                |link| async move { self.leniently(round, Part::Drives, self.client.get(&link, Care::Optional).await.map(Some)) },
-            )
+            .map(|link| async move {
+                self.leniently(round, Part::Drives, self.client.get(&link, Care::Optional).await.map(Some))
+            })
             .buffered(2)
             .try_collect()
             .await?;

@@ -393,7 +393,8 @@ async fn two_servers_that_fill_a_shared_drive_at_once_do_not_take_it_from_each_o
     let spec = BmcSpec::new(sim::personality::hpe_ilo5()).systems(2);
     let lab = lab_with(spec, SystemChoice::Named("1".into()));
     let second = RedfishSystem::new(lab.client.clone(), SystemChoice::Named("2".into()));
-    let (one, two) = futures::join!(lab.system.insert_media(IMAGE), second.insert_media("https://images.example.com/b.iso"));
+    let (one, two) =
+        futures::join!(lab.system.insert_media(IMAGE), second.insert_media("https://images.example.com/b.iso"));
     assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
     lab.end().await;
 }
@@ -408,7 +409,8 @@ async fn bytes_that_are_no_utf_8_and_members_that_are_listed_twice_spoil_nothing
         for effect in [Effect::Garbles, Effect::RepeatsMembers] {
             let lab = lab(spec.clone());
             lab.service.faults().add(effect.clone().always());
-            let seen = lab.system.look(Scope::Inventory).await.unwrap_or_else(|error| panic!("{name} {effect:?}: {error}"));
+            let seen =
+                lab.system.look(Scope::Inventory).await.unwrap_or_else(|error| panic!("{name} {effect:?}: {error}"));
             assert_eq!(seen.hardware, expected, "{name} {effect:?}");
             lab.end().await;
         }

@@ -1,6 +1,8 @@
 //! The engine's inventory in PhysicalHost's words.
 
-use api::beskar7::{Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor, VirtualMedia};
+use api::beskar7::{
+    Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor, VirtualMedia,
+};
 use api::capi::{AddressType, MachineAddress};
 use engine::hardware::{self, Hardware, Part};
 use engine::server::Health;
@@ -38,7 +40,10 @@ pub(super) fn details(hardware: &Hardware, certificate: Option<&str>) -> Hardwar
         drives: hardware.drives.iter().map(drive).collect(),
         nics: hardware.nics.iter().map(nic).collect(),
         firmware_inventory: hardware.firmware.iter().map(firmware).collect(),
-        virtual_media: hardware.virtual_media.as_ref().map(|media| VirtualMedia { drives: media.drives, schemes: media.schemes.clone() }),
+        virtual_media: hardware
+            .virtual_media
+            .as_ref()
+            .map(|media| VirtualMedia { drives: media.drives, schemes: media.schemes.clone() }),
         truncated: None,
     };
     details.summary = details.summarise();

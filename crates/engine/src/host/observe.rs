@@ -133,7 +133,8 @@ impl Scene<'_> {
     /// How deep to look from time to time: also at the inventory, if parts of it are still missing.
     pub(super) fn scope_at_rest(&self) -> Scope {
         let unread = self.record.unread.as_ref().filter(|_| self.record.inspected);
-        let is_due = unread.is_some_and(|unread| self.now() >= pace::later(unread.last, pace::unread_again(unread.tries)));
+        let is_due =
+            unread.is_some_and(|unread| self.now() >= pace::later(unread.last, pace::unread_again(unread.tries)));
         if is_due { Scope::Inventory } else { Scope::Power }
     }
 

@@ -33,7 +33,11 @@ fn every_class_has_its_back_off() {
         (Kind::NotRedfish, vec![mins(1), mins(2), mins(4), mins(8)], mins(30)),
         (Kind::Internal, vec![mins(1), mins(2), mins(4), mins(8)], mins(30)),
         (Kind::ProtocolUnsupported, vec![mins(60), mins(60)], mins(60)),
-        (Kind::AuthenticationFailed, vec![mins(1), mins(10), mins(20), mins(40), mins(80), mins(160), mins(320)], mins(360)),
+        (
+            Kind::AuthenticationFailed,
+            vec![mins(1), mins(10), mins(20), mins(40), mins(80), mins(160), mins(320)],
+            mins(360),
+        ),
         (Kind::PasswordChangeRequired, vec![mins(1), mins(10), mins(20)], mins(360)),
     ];
     for (kind, expected, most) in table {
