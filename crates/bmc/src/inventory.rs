@@ -3,14 +3,14 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::hardware::{Controller, Firmware, Hardware, MemoryModule, Nic, Part, Processor};
+use engine::hardware::{Controller, Firmware, Hardware, MemoryModule, Nic, Part, Processor, VirtualMedia};
 use tokio::time::Instant;
 
 use crate::choice::is_baseboard;
 use crate::client::Care;
 use crate::collection::{Bodies, Members};
 use crate::error::Error;
-use crate::resource::{Resource, View, last_segment};
+use crate::resource::{Resource, View, last_segment, same_uri};
 use crate::system::RedfishSystem;
 
 mod chassis;
@@ -26,6 +26,8 @@ const REQUESTS: u64 = 30;
 /// A baseboard's parts are read one by one only up to here: eight GPUs and what drives them.
 const BASEBOARD_TO_WALK: usize = 16;
 const BOOT_OPTIONS_TO_WALK: usize = 16;
+/// What it costs to look at virtual drives one by one.
+const DRIVES_TO_LOOK_AT: usize = 5;
 
 /// One reading of the inventory: until when, what it has cost, and what could not be read.
 pub(super) struct Round {
@@ -137,6 +139,9 @@ impl RedfishSystem {
             hardware.serial_number = hardware.sku.clone().or(hardware.serial_number);
         }
         self.part(&round, Part::Chassis, self.identify_by_chassis(system, &round, &mut hardware)).await?;
+        if !is_walked || self.left(&round) >= DRIVES_TO_LOOK_AT {
+            hardware.virtual_media = self.virtual_media(&round).await?;
+        }
         let memory = match memory {
             Some(memory) => memory,
             None => self.part(&round, Part::Memory, self.memory(view, &round)).await?,
@@ -213,6 +218,18 @@ impl RedfishSystem {
                 Ok(T::default())
             }
             other => other,
+        }
+    }
+
+    /// How the server takes images: who places a claim wants to know. Nobody needs it to register.
+    async fn virtual_media(&self, round: &Round) -> Result<Option<VirtualMedia>, Error> {
+        match tokio::time::timeout_at(round.until, self.look_at_media()).await {
+            Ok(Ok(found)) => {
+                let drives = u32::try_from(found.drives.len()).unwrap_or(u32::MAX);
+                Ok(Some(VirtualMedia { drives, schemes: found.schemes }))
+            }
+            Ok(Err(error)) if error.is_about_the_bmc() => Err(error),
+            _ => Ok(None),
         }
     }
 
@@ -367,15 +384,28 @@ impl RedfishSystem {
         Ok(self.client.bodies(members).await?.iter().filter_map(read::nic_of_boot_option).collect())
     }
 
+    /// Nearly all keep the list where the standard does: no need to ask where it is.
+    async fn firmware_members(&self, update: &str) -> Result<Members, Error> {
+        let usual = format!("{}/FirmwareInventory", update.trim_end_matches('/'));
+        match self.client.list(&usual, Care::Optional).await {
+            Err(error) if error.refusal().is_some_and(|refusal| matches!(refusal.status, 400..500)) => {
+                let update = self.client.get(update, Care::Optional).await?;
+                match update.view().link("/FirmwareInventory").filter(|link| !same_uri(link, &usual)) {
+                    Some(inventory) => self.client.list(&inventory, Care::Optional).await,
+                    None => Ok(Members::default()),
+                }
+            }
+            listed => listed,
+        }
+    }
+
     async fn firmware(&self, round: &Round) -> Result<Vec<Firmware>, Error> {
         let is_walked = self.client.service().await?.expand().is_none();
         if is_walked && self.left(round) < 3 {
             return Ok(Vec::new());
         }
         let Some(update) = &self.client.service().await?.update else { return Ok(Vec::new()) };
-        let update = self.client.get(update, Care::Optional).await?;
-        let Some(inventory) = update.view().link("/FirmwareInventory") else { return Ok(Vec::new()) };
-        let mut members = self.client.list(&inventory, Care::Optional).await?;
+        let mut members = self.firmware_members(update).await?;
         if let Some(known) = self.known() {
             let (prefix, suffix) = (known.quirks.installed_prefix, known.quirks.pending_suffix);
             members.retain(|uri| {

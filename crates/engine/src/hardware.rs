@@ -42,9 +42,21 @@ pub struct Hardware {
     pub nics: Vec<Nic>,
     /// Installed firmware.
     pub firmware: Vec<Firmware>,
+    /// How it takes images; `None` where nobody could look.
+    pub virtual_media: Option<VirtualMedia>,
     /// What is there and could not be read, in whole or in part. What is told of it comes from the system's own summary, or is too
     /// little.
     pub unread: Vec<Part>,
+}
+
+/// How a server takes images.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct VirtualMedia {
+    /// How many virtual CD drives its BMC shows.
+    pub drives: u32,
+    /// Schemes of the image URLs that it takes; empty if it does not tell, or takes any.
+    pub schemes: Vec<String>,
 }
 
 /// A part of the inventory.

@@ -101,6 +101,8 @@ pub enum FaultBody {
     Text(String),
     /// This JSON, valid or not.
     Json(String),
+    /// A sentence that quotes the token of the session.
+    Token,
     /// Nothing.
     Empty,
 }
@@ -191,6 +193,12 @@ pub enum Effect {
     IgnoresMedia,
     /// Tasks and their monitors are 404.
     LosesTasks,
+    /// Bodies begin with a byte order mark and contain a text that is no UTF-8.
+    Garbles,
+    /// Collections list their first member twice.
+    RepeatsMembers,
+    /// Systems show their UUID in the other byte order, as after an update of their BIOS.
+    TurnsUuid,
 }
 
 impl Effect {
@@ -362,7 +370,8 @@ pub(crate) fn failing(code: u16, body: &FaultBody, rules: &crate::personality::M
         ),
         FaultBody::Text(text) => Reply::raw(status, Bytes::from(text.clone()), "text/plain"),
         FaultBody::Json(text) => Reply::raw(status, Bytes::from(text.clone()), "application/json"),
-        FaultBody::Empty => Reply::empty(status),
+        // Whose token it is only the request knows.
+        FaultBody::Token | FaultBody::Empty => Reply::empty(status),
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::act;
 use crate::bmc::{Core, Dropped, Source, State};
-use crate::fault::{Effect, Facts, failing};
+use crate::fault::{Effect, Facts, FaultBody, failing};
 use crate::journal::{Mutation, Outcome};
 use crate::kind::{Kind, Verb};
 use crate::personality::IfMatch;
@@ -84,6 +84,42 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// What a BMC may make of a good body.
+fn disfigure(state: &mut State, asked: &Asked<'_>, body: &mut Bytes) {
+    let mut has =
+        |wanted: &Effect| state.trouble(asked.now, &asked.facts(), |effect| (effect == wanted).then_some(())).is_some();
+    let (repeats, turns) = (has(&Effect::RepeatsMembers), has(&Effect::TurnsUuid));
+    let garbles = has(&Effect::Garbles);
+    if (repeats || turns)
+        && let Ok(mut value) = serde_json::from_slice::<Value>(body)
+    {
+        if turns {
+            turn_uuids(&mut value);
+        }
+        if let Some(members) = value.get_mut("Members").and_then(Value::as_array_mut).filter(|_| repeats) {
+            members.extend(members.first().cloned());
+        }
+        *body = value.to_string().into();
+    }
+    if garbles && let Some(rest) = body.strip_prefix(b"{").filter(|rest| !rest.starts_with(b"}")) {
+        *body = [&b"\xef\xbb\xbf{\"Location\":\"M\xfcnchen\","[..], rest].concat().into();
+    }
+}
+
+/// Of a system, or of the systems that are expanded in a collection.
+fn turn_uuids(body: &mut Value) {
+    for member in body.get_mut("Members").and_then(Value::as_array_mut).into_iter().flatten() {
+        turn_uuids(member);
+    }
+    let is_system = body["@odata.type"].as_str().is_some_and(|kind| kind.contains("ComputerSystem."));
+    let Some(uuid) = body["UUID"].as_str().filter(|uuid| is_system && uuid.len() == 36) else { return };
+    let turned = |group: &str| (0..group.len()).step_by(2).rev().map(|at| &group[at..at + 2]).collect::<String>();
+    let groups: Vec<&str> = uuid.splitn(4, '-').collect();
+    if let [low, mid, high, rest] = groups.as_slice() {
+        body["UUID"] = json!([turned(low), turned(mid), turned(high), (*rest).to_owned()].join("-"));
+    }
+}
+
 impl Core {
     /// Decides how a request ends, and carries it out. What a client sees later, after a wait, has happened now.
     pub(crate) fn take(&self, request: &Request<Bytes>, now: Instant) -> Plan {
@@ -132,9 +168,14 @@ impl Core {
             Effect::Refuse => Some(End::Drop(Dropped::Refused)),
             Effect::Drop => Some(End::Drop(Dropped::Reset)),
             Effect::Hang => Some(End::Hang),
+            Effect::Status { code, body: FaultBody::Token } => {
+                let token = asked.headers.get("X-Auth-Token").and_then(|token| token.to_str().ok()).unwrap_or_default();
+                let body = FaultBody::Text(format!("The token {token} cannot be used for this."));
+                Some(answer(failing(*code, &body, rules)))
+            }
             Effect::Status { code, body } => Some(answer(failing(*code, body, rules))),
             Effect::Unauthorized if !matches!(asked.kind, Kind::Root | Kind::Versions) => {
-                Some(answer(failing(401, &crate::fault::FaultBody::Redfish, rules)))
+                Some(answer(failing(401, &FaultBody::Redfish, rules)))
             }
             _ => None,
         });
@@ -147,7 +188,14 @@ impl Core {
             Effect::StatusAfter { code, body } => Some(answer(failing(*code, body, rules))),
             _ => None,
         });
-        end.unwrap_or_else(|| answer(reply))
+        if let Some(end) = end {
+            return end;
+        }
+        let mut response = reply.into_response(asked.verb != Verb::Head);
+        if asked.verb == Verb::Get && response.status() == StatusCode::OK {
+            disfigure(state, asked, response.body_mut());
+        }
+        End::Answer(Box::new(response))
     }
 
     fn reply(&self, state: &mut State, asked: &Asked<'_>) -> Result<Reply, Problem> {

@@ -358,6 +358,38 @@ mod tests {
     }
 
     #[test]
+    fn fpgas_of_the_board_are_no_gpus() {
+        let found = [
+            part("CPU_0", json!({"ProcessorType": "CPU"})),
+            part("FPGA_0", json!({"ProcessorType": "FPGA", "Manufacturer": "NVIDIA"})),
+            part("HGX_FPGA_0", json!({"Manufacturer": "NVIDIA"})),
+            part("GPU_0", json!({"ProcessorType": "GPU"})),
+            part("A", json!({"ProcessorType": "Accelerator"})),
+        ];
+        let (cpus, gpus) = sorted_processors(&found);
+        let ids = |list: &[Processor]| list.iter().map(|p| p.id.clone()).collect::<Vec<_>>();
+        assert_eq!((ids(&cpus), ids(&gpus)), (vec!["CPU_0".into()], vec!["A".into(), "GPU_0".into()]));
+    }
+
+    #[test]
+    fn virtual_drives_and_backplanes_are_no_disks() {
+        let found = [
+            part("1", json!({"Model": "MZ7L3960", "CapacityBytes": 960_197_124_096_u64})),
+            part("2", json!({"Model": "Virtual CDROM0", "Manufacturer": "AMI"})),
+            part("3", json!({"Name": "Virtual HDisk0", "Manufacturer": "AMI", "Model": "Virtual HDisk0"})),
+            part("4", json!({"Model": "File-Stor Gadget", "CapacityBytes": 1024})),
+            part("5", json!({"Name": "Backplane 1 on Connector 0 of RAID", "Model": "BP14G+"})),
+            part("6", json!({"Name": "Drive in enclosure 1", "Model": "HUC", "CapacityBytes": 1})),
+            part("7", json!({"Model": "iDRAC Virtual CD"})),
+        ];
+        let drives = distinct_drives(found.into_iter().map(|drive| (drive, None)));
+        assert_eq!(drives.iter().map(|drive| drive.id.as_str()).collect::<Vec<_>>(), ["1", "6"]);
+        let devices =
+            json!([{"Name": "Disk", "Model": "X", "CapacityBytes": 5}, {"Name": "Backplane 1", "Model": "BP"}]);
+        assert_eq!(simple_drives(&part("s", json!({"Devices": devices}))).len(), 1);
+    }
+
+    #[test]
     fn empty_sockets_and_gpu_memory_are_not_memory() {
         let found = [
             part("1", json!({"CapacityMiB": 65536, "Status": {"State": "Enabled"}})),

@@ -463,3 +463,61 @@ async fn two_servers_that_fill_a_shared_drive_at_once_do_not_take_it_from_each_o
     assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
     lab.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn bytes_that_are_no_utf_8_and_members_that_are_listed_twice_spoil_nothing() {
+    for personality in Personality::all() {
+        let (name, spec) = (personality.name, BmcSpec::new(personality));
+        let plain = lab(spec.clone());
+        let expected = plain.system.look(Scope::Inventory).await.unwrap().hardware;
+        plain.end().await;
+        for effect in [Effect::Garbles, Effect::RepeatsMembers] {
+            let lab = lab(spec.clone());
+            lab.service.faults().add(effect.clone().always());
+            let seen =
+                lab.system.look(Scope::Inventory).await.unwrap_or_else(|error| panic!("{name} {effect:?}: {error}"));
+            assert_eq!(seen.hardware, expected, "{name} {effect:?}");
+            lab.end().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_uuid_in_the_other_byte_order_is_told_as_it_is() {
+    let lab = lab(BmcSpec::new(sim::personality::generic()));
+    let before = lab.system.look(Scope::Power).await.unwrap().uuid.unwrap();
+    lab.service.faults().add(Effect::TurnsUuid.always());
+    let after = lab.system.look(Scope::Power).await.unwrap().uuid.unwrap();
+    assert_ne!(before, after);
+    assert!(engine::hardware::is_same_uuid(&before, &after), "{before} {after}");
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_token_that_a_bmc_quotes_is_not_repeated() {
+    let lab = lab(BmcSpec::new(sim::personality::generic()));
+    lab.system.look(Scope::Power).await.unwrap();
+    for code in [200, 400, 500, 503] {
+        let fault = Effect::Status { code, body: sim::FaultBody::Token }.always();
+        let fault = lab.service.faults().add(fault.kind(sim::Kind::System));
+        let error = lab.system.look(Scope::Power).await.unwrap_err();
+        let told = format!("{error} {error:?}");
+        assert!(told.contains("[token]"), "{code}: {told}");
+        lab.service.faults().remove(fault);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+    }
+    lab.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_has_managers_only_gets_its_sentence() {
+    for code in [404, 405] {
+        let lab = lab(BmcSpec::new(sim::personality::generic()));
+        let fault = Effect::Status { code, body: sim::FaultBody::Redfish }.always();
+        lab.service.faults().add(fault.path("/redfish/v1/Systems"));
+        let error = lab.system.look(Scope::Power).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::SystemNotFound);
+        assert!(error.to_string().contains("lists no system"), "{error}");
+        lab.end().await;
+    }
+}

@@ -655,3 +655,53 @@ async fn wrong_types_everywhere_spoil_nothing() {
         assert!(hardware.nics.is_empty(), "{value}");
     }
 }
+
+/// Without `$expand`, with much to walk.
+fn talkative() -> Grown {
+    let mut tree = Grown::new(json!({"Vendor": "AMI"}), json!({"NoLinks": false, "Levels": false}));
+    let system = "/redfish/v1/Systems/Self";
+    tree.collection("/redfish/v1/Systems", [("Self".to_owned(), json!({
+        "Manufacturer": "Contoso", "Model": "R1", "PowerState": "On", "Boot": boot(),
+        "ProcessorSummary": {"Count": 2, "CoreCount": 64}, "MemorySummary": {"TotalSystemMemoryGiB": 512},
+        "Processors": link(&format!("{system}/Processors")), "Memory": link(&format!("{system}/Memory")),
+        "Storage": link(&format!("{system}/Storage")), "EthernetInterfaces": link(&format!("{system}/EthernetInterfaces")),
+        "Links": {"Chassis": [link("/redfish/v1/Chassis/BMC_Board"), link("/redfish/v1/Chassis/Tray")],
+            "ManagedBy": [link("/redfish/v1/Managers/Self")]}}))]);
+    tree.collection(
+        "/redfish/v1/Chassis",
+        [
+            ("BMC_Board".to_owned(), json!({"ChassisType": "Module", "SerialNumber": "BOARD-1"})),
+            ("Tray".to_owned(), json!({"ChassisType": "Shelf", "SerialNumber": "SHELF-7"})),
+        ],
+    );
+    tree.collection("/redfish/v1/Managers", [("Self".to_owned(), json!({"FirmwareVersion": "12.1"}))]);
+    let cpu = |_| json!({"ProcessorType": "CPU", "TotalCores": 32});
+    tree.collection(&format!("{system}/Processors"), numbered(2, "CPU", cpu));
+    tree.collection(&format!("{system}/Memory"), numbered(24, "DIMM", |_| json!({"CapacityMiB": 32768})));
+    let nic = |at| json!({"MACAddress": format!("02:00:00:00:00:0{at}")});
+    tree.collection(&format!("{system}/EthernetInterfaces"), numbered(4, "NIC", nic));
+    let drives: Vec<Value> = (1..=4).map(|at| link(&format!("{system}/Storage/1/Drives/D{at}"))).collect();
+    tree.collection(&format!("{system}/Storage"), [("1".to_owned(), json!({"Drives": drives}))]);
+    for at in 1..=4 {
+        let drive = json!({"CapacityBytes": 1_000_000, "Model": "M", "SerialNumber": format!("S{at}")});
+        tree.put(&format!("{system}/Storage/1/Drives/D{at}"), drive);
+    }
+    let firmware = "/redfish/v1/UpdateService/FirmwareInventory";
+    tree.collection(firmware, numbered(30, "FW", |at| json!({"Version": format!("1.{at}")})));
+    tree
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tree_that_cannot_be_expanded_is_read_in_at_most_30_requests() {
+    let (hardware, requests) = talkative().inventory().await;
+    assert!(requests <= 30, "{requests} requests");
+    assert_eq!((hardware.cores(), hardware.memory_mib), (64, 524_288), "summed up");
+    assert_eq!((hardware.processors.len(), hardware.drives.len(), macs(&hardware).len()), (2, 4, 4));
+    assert!(hardware.unread.is_empty(), "what costs too much is not missing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_a_server_is_its_chassis_and_not_that_of_the_bmcs_board() {
+    let (hardware, _) = talkative().inventory().await;
+    assert_eq!(hardware.serial_number.as_deref(), Some("SHELF-7"));
+}

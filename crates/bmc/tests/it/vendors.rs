@@ -662,3 +662,72 @@ async fn dell_keeps_the_service_tag_in_the_sku_and_old_firmware_in_the_list() {
         "others are not even read"
     );
 }
+
+/// MegaRAC as it is delivered: images from afar are switched off, and there are no drives until they are on.
+fn megarac(action: bool) -> Script {
+    const MANAGER: &str = "/redfish/v1/Managers/1";
+    const ENABLE: &str = "/redfish/v1/Managers/1/Actions/Oem/AMIVirtualMedia.EnableRMedia";
+    let is_on = std::sync::atomic::AtomicBool::new(false);
+    Script::new(move |asked| {
+        if asked.is("POST", ENABLE) {
+            is_on.store(true, std::sync::atomic::Ordering::Relaxed);
+            return Some(Reply::status(200));
+        }
+        let is_on = is_on.load(std::sync::atomic::Ordering::Relaxed);
+        let status = if is_on { "Enabled" } else { "Disabled" };
+        let mut manager = json!({"@odata.id": MANAGER, "Id": "1", "Oem": {"Ami": {"VirtualMedia": {"RMediaStatus": status}}},
+            "VirtualMedia": {"@odata.id": format!("{MANAGER}/VirtualMedia")}});
+        if action {
+            manager["Actions"]["Oem"]["#AMIVirtualMedia.EnableRMedia"]["target"] = json!(ENABLE);
+        }
+        match asked.path.as_str() {
+            MANAGER => Some(Reply::json(200, &manager)),
+            "/redfish/v1/Managers/1/VirtualMedia" if !is_on => Some(Reply::json(200, &json!({"Members": []}))),
+            _ => None,
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn ami_gets_its_remote_media_switched_on_when_an_image_is_to_be_inserted() {
+    let script = megarac(true);
+    let system = script.system();
+    let seen = system.look(Scope::Boot).await.unwrap();
+    assert_eq!(seen.media.unwrap().len(), 1, "there will be a drive");
+    assert!(script.changes().is_empty(), "a look changes nothing");
+    system.insert_media("https://images.example.com/a.iso").await.unwrap();
+    let changes = script.changes();
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert!(changes[0].contains("EnableRMedia") && changes[0].contains(r#"{"RMediaState":"Enable"}"#), "{changes:?}");
+    assert!(changes[1].contains("InsertMedia"), "{changes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn remote_media_that_cannot_be_switched_on_are_said_to_be_off_and_no_licence_to_be_missing() {
+    let script = megarac(false);
+    let error = script.system().insert_media("https://images.example.com/a.iso").await.unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("switched off") && told.contains("RMediaStatus") && !told.contains("licence"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drive_that_lists_https_and_not_http_says_so_before_anything_is_inserted() {
+    let https = vec!["cifs".to_owned(), "https".to_owned()];
+    for (listed, told) in [
+        (json!(["CIFS", "HTTPS"]), https),
+        (json!(["HTTP", "HTTPS"]), Vec::new()),
+        (json!(["CIFS", "NFS"]), Vec::new()),
+        (json!(null), Vec::new()),
+    ] {
+        let script = Script::with(
+            |tree| {
+                let slot = tree.get_mut(SLOT).unwrap();
+                let action = &mut slot["Actions"]["#VirtualMedia.InsertMedia"];
+                action["TransferProtocolType@Redfish.AllowableValues"] = listed.clone();
+            },
+            |_| None,
+        );
+        let seen = script.system().look(Scope::Boot).await.unwrap();
+        assert_eq!(seen.image_schemes, told, "{listed}");
+    }
+}

@@ -5,7 +5,7 @@ use api::beskar7::{
 };
 use api::capi::{AddressType, MachineAddress};
 use engine::hardware::{self, Hardware, Part};
-use engine::server::{Health, Media, Seen};
+use engine::server::{Health, Seen};
 
 /// What a status may weigh in all is 256 KiB; the rest of it fits in what this leaves.
 const SIZE_LIMIT: usize = 192 * 1024;
@@ -39,18 +39,16 @@ pub(super) fn details(hardware: &Hardware, seen: &Seen) -> HardwareDetails {
         memory_modules: hardware.memory_modules.iter().map(memory_module).collect(),
         drives: hardware.drives.iter().map(drive).collect(),
         nics: hardware.nics.iter().map(nic).collect(),
-        virtual_media: seen.media.as_deref().map(|drives| virtual_media(drives, &seen.image_schemes)),
         firmware_inventory: hardware.firmware.iter().map(firmware).collect(),
+        virtual_media: hardware
+            .virtual_media
+            .as_ref()
+            .map(|media| VirtualMedia { drives: media.drives, schemes: media.schemes.clone() }),
         truncated: None,
     };
     details.summary = details.summarise();
     cut(&mut details);
     details
-}
-
-/// How the BMC takes images. Which schemes it takes is known only where its drives tell.
-fn virtual_media(drives: &[Media], schemes: &[String]) -> VirtualMedia {
-    VirtualMedia { drives: u32::try_from(drives.len()).unwrap_or(u32::MAX), schemes: schemes.to_vec() }
 }
 
 /// What could not be read this time was perhaps read before, if it is the same server.

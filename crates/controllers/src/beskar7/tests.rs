@@ -1,5 +1,6 @@
 use api::beskar7::PhysicalHost;
 use engine::failure::Kind;
+use engine::hardware::{Hardware, Part};
 use engine::host::{Anchor, Author, BmcSight, Farewell, Remembered, Road, Sight, Step, Whereabouts, step};
 use engine::server::{Health, PowerState, Seen};
 use jiff::{SignedDuration, Timestamp};
@@ -428,4 +429,32 @@ fn link_local_addresses_are_left_out() {
             ("ExternalIp".into(), "2001:db8::1")
         ]
     );
+}
+
+#[test]
+fn a_host_that_could_not_be_read_whole_says_what_is_missing_and_keeps_what_was_read() {
+    let told = |host: &PhysicalHost, unread: Vec<Part>, drives: usize| {
+        let mut found = seen();
+        let drive = |at: usize| engine::hardware::Drive { id: at.to_string(), ..Default::default() };
+        found.hardware =
+            Some(Box::new(Hardware { unread, drives: (0..drives).map(drive).collect(), ..Hardware::default() }));
+        let sight = sight(Ok(found.clone()));
+        let step = first_step(host, &sight);
+        let goal = PhysicalHosts::goal(host, None);
+        let view = View { host, goal: &goal, step: &step, seen: Some(&found), session: None, now: now() };
+        with_status(host, PhysicalHosts::status(&view).unwrap())
+    };
+    let inspected = |host: &PhysicalHost| {
+        let condition = host.status.as_ref().unwrap().condition("HostInspected").cloned().unwrap();
+        (condition.status, condition.reason, condition.message)
+    };
+    let drives =
+        |host: &PhysicalHost| host.status.as_ref().unwrap().hardware_details.as_ref().unwrap().unpack().drives.len();
+    let whole = told(&plain(&json!({})), Vec::new(), 4);
+    assert_eq!((inspected(&whole).1.as_str(), drives(&whole)), ("Inspected", 4));
+    let partial = told(&whole, vec![Part::Drives, Part::Firmware], 0);
+    let (status, reason, message) = inspected(&partial);
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "InspectedInPart"));
+    assert!(message.contains("drives, firmware"), "{message}");
+    assert_eq!(drives(&partial), 4, "they were read before");
 }

@@ -517,7 +517,7 @@ fn unclaim(host: &mut Value) {
 
 pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
     let span = Duration::from_secs(random.u64(1..90));
-    match random.u32(..20) {
+    match random.u32(..23) {
         0 => Effect::Latency(span),
         1 => Effect::Status { code: 503, body: sim::FaultBody::default() },
         2 => Effect::Refuse,
@@ -537,6 +537,9 @@ pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
         16 => Effect::ShowsImage(sim::ImageName::WithPort),
         17 => Effect::ShowsNone,
         18 => Effect::RefusesMedia("no licence".to_owned()),
+        19 => Effect::Garbles,
+        20 => Effect::RepeatsMembers,
+        21 => Effect::TurnsUuid,
         _ => Effect::IgnoresMedia,
     }
 }

@@ -196,11 +196,8 @@ async fn hosts_in_trouble_are_not_busy_with_it() {
     world.patch_spec("orphaned", unclaimed()).await;
     world.annotate("from-the-future", "beskar7.io/anchor", Some(r#"{"v":99}"#)).await;
     for (name, trouble) in TROUBLES {
-        // Whoever does not answer is not asked after a while.
-        let later = if trouble == "Unreachable" { "BreakerOpen" } else { trouble };
-        let is_in_it = |host: &PhysicalHost| {
-            fault_of(host).is_some_and(|fault| fault == trouble || fault == later) || waits_for(host, trouble)
-        };
+        let is_in_it =
+            |host: &PhysicalHost| fault_of(host).is_some_and(|fault| fault == trouble) || waits_for(host, trouble);
         world.wait_until(name, trouble, is_in_it).await;
     }
 

@@ -100,18 +100,18 @@ fn new_inputs_that_fail_as_well_begin_the_count_anew() {
     world.inputs = "also wrong".into();
     world.run(3);
     let record = world.record();
-    assert_eq!((record.fault.as_ref().unwrap().count, pause(&record).as_mins()), (1, 10));
+    assert_eq!((record.fault.as_ref().unwrap().count, pause(&record).as_mins()), (1, 1));
     assert_eq!(world.anchor().hold.unwrap().count, 1);
 }
 
 #[test]
-fn refused_credentials_are_tried_once_and_held_in_the_anchor() {
+fn refused_credentials_are_tried_once_more_after_a_minute_and_then_held_in_the_anchor() {
     let mut world = World::provisioned();
     world.server.temper.blind = Some(Kind::AuthenticationFailed);
-    world.run(120);
+    world.run(240);
     let looks = world.looks;
     let hold = world.anchor().hold.unwrap();
-    assert_eq!((hold.count, hold.inputs.as_str()), (1, "inputs"));
+    assert_eq!((hold.count, hold.inputs.as_str()), (2, "inputs"));
     world.run(400);
     assert_eq!(world.looks, looks, "not again within ten minutes");
 
@@ -127,7 +127,7 @@ fn refused_credentials_are_tried_once_and_held_in_the_anchor() {
     assert_eq!(world.record().fault.unwrap().next_try, hold.until);
 
     world.run(3600);
-    assert_eq!(world.anchor().hold.unwrap().count, 3, "after 10 and 20 minutes");
+    assert_eq!(world.anchor().hold.unwrap().count, 4, "after 10 and 20 minutes");
     world.server.temper.blind = None;
     world.run(6 * 3600);
     assert_eq!((world.anchor().hold, world.fault()), (None, None));

@@ -188,3 +188,15 @@ fn a_changed_address_is_accepted_also_on_the_way_back_from_maintenance() {
         assert_eq!(world.acts(), [""; 0]);
     }
 }
+
+#[test]
+fn a_uuid_in_the_other_byte_order_is_the_same_server() {
+    let mut world = World::available();
+    world.server.uuid = Some("4c4c4544-0042-3510-8053-b2c04f4c5232".into());
+    world.goal.inspect = Some("replaced".into());
+    world.run(600);
+    assert_eq!(world.record().fault, None);
+    world.server.uuid = Some("44454c4c-4200-1035-8053-b2c04f4c5232".into());
+    world.run(600);
+    assert_eq!((world.phase(), world.record().fault), (Phase::Available, None));
+}

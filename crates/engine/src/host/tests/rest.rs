@@ -3,6 +3,7 @@
 use super::{IMAGE, claimed, ordered, secs, server::Server, world::World};
 use crate::{
     failure::Kind,
+    hardware::Part,
     host::{Goal, Phase, Record, Road, Whereabouts},
     server::Scope,
 };
@@ -137,4 +138,21 @@ fn power_that_changes_by_itself_is_noticed_with_one_write() {
     world.press(false);
     world.run(600);
     assert_eq!((world.writes - writes, world.acts().len()), (1, 0));
+}
+
+#[test]
+fn parts_of_the_inventory_that_could_not_be_read_are_read_later() {
+    let mut world = World::new(Goal::default(), Server::off());
+    world.server.temper.unread = vec![Part::Firmware];
+    world.run_to(Phase::Available);
+    let unread = world.record().unread.unwrap();
+    assert_eq!((unread.parts, unread.tries), (vec![Part::Firmware], 1));
+    world.run(4 * 60);
+    assert_eq!(world.record().unread.unwrap().tries, 1, "not at once");
+    world.run(4 * 60);
+    assert_eq!(world.record().unread.unwrap().tries, 2);
+    world.server.temper.unread.clear();
+    world.run(15 * 60);
+    assert_eq!(world.record().unread, None);
+    assert_eq!(world.fault(), None);
 }

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     failure::{Failure, Kind},
-    hardware::Hardware,
+    hardware::{Hardware, Part},
     host::Act,
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Scope, Seen},
 };
@@ -65,6 +65,10 @@ pub(super) struct Temper {
     pub(super) blind_after_act: i64,
     /// The drive is other servers' as well.
     pub(super) shares_drives: bool,
+    /// Takes images by these schemes only.
+    pub(super) image_schemes: Vec<String>,
+    /// Cannot tell these parts of the inventory.
+    pub(super) unread: Vec<Part>,
 }
 
 impl Temper {
@@ -92,6 +96,8 @@ impl Temper {
             mute: None,
             blind_after_act: 0,
             shares_drives: false,
+            image_schemes: Vec::new(),
+            unread: Vec::new(),
         }
     }
 
@@ -307,10 +313,12 @@ impl Server {
             boot: (!self.temper.silent_boot).then(|| used.unwrap_or_else(|| self.boot.clone())),
             progress,
             media: (scope >= Scope::Boot).then(|| if self.temper.no_drive { Vec::new() } else { vec![drive] }),
-            hardware: (scope >= Scope::Inventory).then(|| Box::new(Hardware::default())),
+            hardware: (scope >= Scope::Inventory)
+                .then(|| Box::new(Hardware { unread: self.temper.unread.clone(), ..Hardware::default() })),
             uuid: self.uuid.clone(),
             certificate: self.certificate.clone(),
             shares_drives: self.temper.shares_drives,
+            image_schemes: self.temper.image_schemes.clone(),
             ..Seen::default()
         })
     }

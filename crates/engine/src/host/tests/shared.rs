@@ -1,4 +1,4 @@
-//! A drive that several servers share: what another one may run from is left alone.
+//! What keeps an image out of a drive is found out before anything is done: drives that servers share, and schemes.
 
 use super::{IMAGE, OTHER_IMAGE, ordered, world::World};
 use crate::{
@@ -52,4 +52,20 @@ fn a_release_leaves_another_servers_image_in_a_shared_drive() {
     world.run_to(Phase::Available);
     assert_eq!(world.server.media.as_deref(), Some(OTHER_IMAGE));
     assert!(!world.log.contains(&Act::EjectMedia));
+}
+
+#[test]
+fn a_bmc_that_takes_https_only_is_told_about_before_anything_is_done() {
+    let mut world = World::available();
+    world.server.temper.image_schemes = vec!["cifs".into(), "https".into()];
+    world.goal = ordered("a", "http://images.example/node.iso");
+    world.log.clear();
+    world.run(600);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    let fault = world.record().fault.unwrap();
+    assert_eq!(fault.failure.kind, Kind::MediaRefused);
+    assert!(fault.failure.message.contains("cifs or https"), "{}", fault.failure.message);
+    world.goal = ordered("b", IMAGE);
+    world.goal.claim = ordered("a", IMAGE).claim;
+    world.run_to(Phase::Provisioned);
 }
