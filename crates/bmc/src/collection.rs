@@ -111,7 +111,7 @@ impl Client {
                         .refusal()
                         .is_some_and(|refusal| refusal.status < 500 && error.is_about_this_resource()) =>
                 {
-                    lacking += 1
+                    lacking += 1;
                 }
                 _ => unread += 1,
             }

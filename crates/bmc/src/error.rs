@@ -237,7 +237,9 @@ impl Error {
             Self::AuthenticationFailed { .. } => Kind::AuthenticationFailed,
             Self::PasswordChangeRequired { .. } => Kind::PasswordChangeRequired,
             Self::SessionLimit { .. } => Kind::SessionLimit,
-            Self::SystemNotFound { .. } | Self::NoSystem { .. } => Kind::SystemNotFound,
+            Self::SystemNotFound { .. } => Kind::SystemNotFound,
+            // A BMC that starts lists none for a while, and answers 404.
+            Self::NoSystem { .. } => Kind::ResourceMissing,
             Self::SystemAmbiguous { .. } => Kind::SystemAmbiguous,
             Self::Refused(refusal) => refusal.kind(),
             Self::Unsupported { .. } => Kind::Unsupported,

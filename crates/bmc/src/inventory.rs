@@ -194,14 +194,12 @@ impl RedfishSystem {
         part: Part,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        match tokio::time::timeout_at(round.until, work).await {
-            Ok(outcome) => self.leniently(round, part, outcome),
-            Err(_) => {
-                tracing::debug!("{} of {} not read in time", part.as_str(), self.client.origin());
-                round.missed(part);
-                Ok(T::default())
-            }
+        if let Ok(outcome) = tokio::time::timeout_at(round.until, work).await {
+            return self.leniently(round, part, outcome);
         }
+        tracing::debug!("{} of {} not read in time", part.as_str(), self.client.origin());
+        round.missed(part);
+        Ok(T::default())
     }
 
     /// Nothing instead of an error when the BMC lacks this, or cannot tell it now. That it cannot be asked for anything is an error

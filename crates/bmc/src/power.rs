@@ -127,7 +127,7 @@ impl RedfishSystem {
     /// Sends a reset of exactly this kind.
     pub async fn reset(&self, kind: ResetType) -> Result<(), Error> {
         let what = format!("be reset by {}", kind.as_str());
-        self.bounded("resetting the server", self.reset_by(&[kind], Goal::Other, &what)).await
+        Box::pin(self.bounded("resetting the server", self.reset_by(&[kind], Goal::Other, &what))).await
     }
 
     async fn reset_by(&self, chain: &[ResetType], mut goal: Goal, what: &str) -> Result<(), Error> {

@@ -217,14 +217,14 @@ impl Wire {
     pub(crate) async fn exchange(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
         match self.breaker.admit() {
             Admission::Yes => {}
-            Admission::No { last } => return Err(self.left_alone(last).into()),
+            Admission::No { last } => return Err(Self::left_alone(last).into()),
             Admission::AfterProbe(probe) => {
                 let answer = self.send(&Ask::get(ROOT)).await;
                 drop(probe);
                 match answer {
                     Ok(answer) if answer.status < 500 => {}
                     _ => match self.breaker.admit() {
-                        Admission::No { last } => return Err(self.left_alone(last).into()),
+                        Admission::No { last } => return Err(Self::left_alone(last).into()),
                         _ => answer.map(|_| ())?,
                     },
                 }
@@ -313,7 +313,7 @@ impl Wire {
         }
     }
 
-    fn left_alone(&self, last: Trouble) -> Error {
+    fn left_alone(last: Trouble) -> Error {
         Error::BreakerOpen { last: last.told, kind: last.kind }
     }
 

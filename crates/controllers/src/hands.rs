@@ -318,7 +318,7 @@ impl Hands {
                 let is_out = seen.as_ref().is_err_and(is_passing);
                 errand.publish(outcome, seen);
                 if is_out {
-                    hands.patrol(&key, job);
+                    hands.patrol(&key, &job);
                 }
             }
         };
@@ -426,14 +426,14 @@ impl Hands {
             return self.start(key, desk, next, false);
         }
         drop(desks);
-        self.patrol(key, job.clone());
+        self.patrol(key, job);
     }
 
     /// Looks again after a while, unless somebody else has done so.
-    fn patrol(self: &Arc<Self>, key: &HostKey, job: Job) {
+    fn patrol(self: &Arc<Self>, key: &HostKey, job: &Job) {
         let Some(begun) = self.desks().hosts.get(key).map(|desk| desk.begun) else { return };
         let (hands, key, stop) = (Arc::downgrade(self), key.clone(), self.stop.clone());
-        let job = Job { acts: Vec::new(), ..job };
+        let job = Job { acts: Vec::new(), ..job.clone() };
         self.tasks.spawn(async move {
             if stop.run_until_cancelled(tokio::time::sleep(PATROL)).await.is_none() {
                 return;

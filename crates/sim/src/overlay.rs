@@ -129,11 +129,11 @@ impl Core {
 /// Only properties that the tree has, so that a BMC without a mode stays without.
 fn lay_boot(state: &mut State, asked: &Asked<'_>, index: usize, body: &mut Value) {
     let used = state.servers[index].used_override.clone();
-    let stale = state.trouble(asked.now, &asked.facts(), |e| match e {
+    let shown = state.trouble(asked.now, &asked.facts(), |e| match e {
         Effect::ShowsUsedOverride => used.clone(),
         _ => None,
     });
-    let set = stale.as_ref().unwrap_or(&state.servers[index].boot);
+    let set = shown.as_ref().unwrap_or(&state.servers[index].boot);
     let Some(boot) = body.get_mut("Boot").and_then(Value::as_object_mut) else { return };
     for (name, value) in [
         ("BootSourceOverrideTarget", json!(set.target)),

@@ -132,8 +132,11 @@ async fn no_field_of_a_status_is_lost() {
         let stored: Beskar7ClusterStatus = stored.status.unwrap();
         assert_eq!(serde_json::to_value(stored).unwrap(), status);
     }
+    let condition = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-11-15T08:00:00Z"});
+    let ready = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+    clusters.patch_status("my-cluster", &PatchParams::default(), &ready).await.unwrap();
     let table = cluster.kubectl(&["get", "b7c", "-n", &namespace]).await.ok();
     let rows: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["NAME", "CLUSTER", "READY", "ENDPOINT", "AGE"], "\n{table}");
-    assert_eq!(rows[1][..3], ["my-cluster", "true", "192.0.2.100"], "\n{table}");
+    assert_eq!(rows[1][..3], ["my-cluster", "True", "192.0.2.100"], "\n{table}");
 }

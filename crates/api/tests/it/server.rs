@@ -146,8 +146,9 @@ async fn the_table_shows_what_an_operator_looks_for() {
     cluster.apply_yaml_in(&namespace, &read(manifest("v0.3-claimed.yaml"))).await;
     cluster.apply_yaml_in(&namespace, &read(manifest("second-generation.yaml"))).await;
     let hosts: Api<PhysicalHost> = Api::namespaced(cluster.admin(), &namespace);
+    let condition = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-11-15T08:00:00Z"});
     let status = json!({"status": {
-        "state": states::PROVISIONED, "ready": true, "observedPowerState": "On", "health": "Warning",
+        "state": states::PROVISIONED, "ready": true, "conditions": [condition], "observedPowerState": "On", "health": "Warning",
         "fault": {"reason": "Unreachable", "message": "No answer."},
         "errorMessage": "No answer.",
         "hardwareDetails": {"model": "R640", "serialNumber": "ABC1234", "summary": "64 cores, 512 GiB, 1.9 TB"},
@@ -159,7 +160,7 @@ async fn the_table_shows_what_an_operator_looks_for() {
     assert_eq!(rows[0], ["NAME", "STATE", "READY", "POWER", "HEALTH", "FAULT", "CONSUMER", "AGE"], "\n{table}");
     assert_eq!(
         rows[1][..7],
-        ["claimed", "Provisioned", "true", "On", "Warning", "Unreachable", "node-01"],
+        ["claimed", "Provisioned", "True", "On", "Warning", "Unreachable", "node-01"],
         "\n{table}"
     );
     assert_eq!(rows[2].len(), 2, "a new host shows its name and age\n{table}");
@@ -197,7 +198,7 @@ async fn kubectl_explains_every_part() {
         ("physicalhost.spec.bootMode", "Left out, the server keeps the mode"),
         ("physicalhost.spec.bootIsoMode", "Which firmware boots bootIsoSource, where that differs from bootMode"),
         ("physicalhost.spec.bootMacAddress", "BootInterfaceFound is false if the server has no such interface"),
-        ("physicalhost.spec.online", "is never changed"),
+        ("physicalhost.spec.online", "the power is left alone"),
         ("physicalhost.spec.maintenance", "parks the host"),
         ("physicalhost.spec.remoteConfig", "How the system on the ISO finds its configuration"),
         ("physicalhost.spec.userDataSecretRef", "served to this server, and to no other"),

@@ -516,7 +516,7 @@ async fn a_service_that_has_managers_only_gets_its_sentence() {
         let fault = Effect::Status { code, body: sim::FaultBody::Redfish }.always();
         lab.service.faults().add(fault.path("/redfish/v1/Systems"));
         let error = lab.system.look(Scope::Power).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::SystemNotFound);
+        assert_eq!(error.kind(), Kind::ResourceMissing);
         assert!(error.to_string().contains("lists no system"), "{error}");
         lab.end().await;
     }

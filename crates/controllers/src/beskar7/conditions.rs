@@ -5,7 +5,7 @@ use api::beskar7::{PhysicalHost, PhysicalHostStatus, names};
 use api::capi::Condition;
 use bmc::Address;
 use engine::failure::{Class, Failure};
-use engine::host::{NoteKind, Phase};
+use engine::host::{ASSUMED_BOOTED, NoteKind, Phase};
 use kube::ResourceExt as _;
 
 use super::findings::{Finding, holds, known, not, put, unknown};
@@ -125,14 +125,12 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
     }
 }
 
-const NOT_OBSERVED: &str =
-    "Boot started, not observed: the BMC reports no boot progress, so the image is assumed to have booted.";
-
 const RUNS_UNASKED: &str = "The server runs although nobody asked for it, so machines pass it over. Set spec.online: false to have it switched off, or spec.claimableWhileRunning: true to have it taken as it is. A claim by hand is accepted.";
 
 fn runs_unasked(view: &View<'_, PhysicalHost>) -> bool {
-    let spec = &view.host.spec;
-    RUNNING.contains(&view.step.record.power) && spec.online.is_none() && spec.claimable_while_running != Some(true)
+    let (spec, record) = (&view.host.spec, &view.step.record);
+    let is_asked = spec.online.is_some() && record.anchor.outdated.is_none();
+    RUNNING.contains(&record.power) && !is_asked && spec.claimable_while_running != Some(true)
 }
 
 fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
@@ -148,7 +146,7 @@ fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
         (None, None) => not(type_, Condition::INFO, reason, "Under way."),
     };
     match phase {
-        Phase::Provisioned if record.assumed_booted => holds(type_, reason::ASSUMED_BOOTED, NOT_OBSERVED),
+        Phase::Provisioned if record.assumed_booted => holds(type_, reason::ASSUMED_BOOTED, ASSUMED_BOOTED),
         Phase::Provisioned if record.anchor.adopted => {
             holds(type_, "Provisioned", "Adopted in use: whatever runs is left as it is.")
         }

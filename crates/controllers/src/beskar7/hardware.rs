@@ -52,7 +52,7 @@ pub(super) fn details(hardware: &Hardware, seen: &Seen) -> HardwareDetails {
 }
 
 /// What could not be read this time was perhaps read before, if it is the same server.
-pub(super) fn keep_what_was_read(details: &mut HardwareDetails, before: HardwareDetails, unread: &[Part]) {
+pub(super) fn keep_what_was_read(details: &mut HardwareDetails, before: &HardwareDetails, unread: &[Part]) {
     if before.uuid != details.uuid || before.serial_number != details.serial_number {
         return;
     }

@@ -56,7 +56,9 @@ fn availability(host: &PhysicalHost, anchor: Option<&Anchor>) -> Availability {
         return unavailable(state);
     }
     let power = status.and_then(|status| status.observed_power_state.as_deref()).unwrap_or_default();
-    match (RUNNING.iter().any(|running| running.as_str() == power), host.spec.online) {
+    // What was asked before the last release does not count.
+    let online = host.spec.online.filter(|_| anchor.is_none_or(|anchor| anchor.outdated.is_none()));
+    match (RUNNING.iter().any(|running| running.as_str() == power), online) {
         (true, Some(false)) => unavailable("being switched off"),
         (true, None) if host.spec.claimable_while_running != Some(true) => Availability::Running,
         _ => Availability::Free,

@@ -47,7 +47,7 @@ fn see(status: &mut PhysicalHostStatus, seen: &Seen) {
     if let Some(found) = &seen.hardware {
         let mut details = hardware::details(found, seen);
         if let Some(before) = status.hardware_details.as_ref().filter(|_| !found.unread.is_empty()) {
-            hardware::keep_what_was_read(&mut details, before.unpack(), &found.unread);
+            hardware::keep_what_was_read(&mut details, &before.unpack(), &found.unread);
         }
         status.addresses = hardware::addresses(&details.nics);
         status.hardware_details = Some(Inventory::pack(&details));

@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// What is said of a host whose BMC tells nothing of the boot.
-pub const ASSUMED_BOOTED: &str = "The server is on and has had time to boot. Its BMC tells neither how far it has come nor whether the boot override was used, so it is taken to run the image.";
+pub const ASSUMED_BOOTED: &str =
+    "Boot started, not observed: the BMC reports no boot progress, so the image is assumed to have booted.";
 
 /// What a look says about a boot that was ordered.
 enum Evidence {

@@ -178,7 +178,7 @@ async fn transitions_are_told_by_events_and_counted_by_metrics() {
         "beskar7_faults_total{dialect=\"beskar7\",reason=\"Unreachable\"}".to_owned(),
         "beskar7_bmc_requests_total{verb=\"GET\",outcome=\"ok\"}".to_owned(),
         "beskar7_reconciles_total{dialect=\"beskar7\",outcome=\"ok\"}".to_owned(),
-        "phase=\"Provisioning\"} 1".to_owned(),
+        "state=\"Provisioning\"} 1".to_owned(),
     ] {
         assert!(text.contains(&line), "{line} is not in\n{text}");
     }

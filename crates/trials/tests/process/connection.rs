@@ -189,7 +189,7 @@ async fn a_new_password_for_a_provisioned_host_is_taken_up_in_silence() {
     world.stop_operator().await;
     let mut events = world.events("server-01").await;
     events.sort();
-    assert_eq!(events, ["Available", "Claimed", "Inspected", "Provisioned", "Provisioning"]);
+    assert_eq!(events, ["Available", "Claimed", "Inspected", "PowerOn", "Provisioned", "Provisioning"]);
 }
 
 /// Whatever happens to the BMC of a running server, the server runs on. All at once, as on a bad day.

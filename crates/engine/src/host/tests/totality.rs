@@ -9,8 +9,8 @@ use crate::{
     hardware::{Hardware, Part},
     host::{
         Anchor, Ask, AuthHold, Author, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment,
-        Moving, Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Record, Remembered, Road, Sight, Since, Unread, Wait,
-        Whereabouts, step,
+        Moving, Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Record, Remembered, Road, Sight, Since, Unread,
+        Wait, Whereabouts, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -164,7 +164,11 @@ fn record() -> impl Strategy<Value = Record> {
                 anchor,
                 target: id.map(str::to_owned),
                 inspected,
-                unread: left.map(|_| Unread { parts: vec![Part::Drives], tries: u32::try_from(moments).unwrap(), last: since }),
+                unread: left.map(|_| Unread {
+                    parts: vec![Part::Drives],
+                    tries: u32::try_from(moments).unwrap(),
+                    last: since,
+                }),
                 acted,
                 doing,
                 started,
