@@ -9,7 +9,7 @@ use crate::parts;
 use crate::pki::write;
 use crate::scratch::Scratch;
 
-/// In the order in which the kernel takes them.
+/// What the network card needs. Which of them needs which differs from kernel to kernel.
 const MODULES: [&str; 8] = [
     "virtio",
     "virtio_ring",
@@ -194,11 +194,14 @@ echo 'reported'",
     )
 }
 
-/// Brings up the network card, with the fixed address that QEMU's user-mode network expects.
+/// Brings up the network card, with the fixed address that QEMU's user-mode network expects. A module that comes before one that it
+/// needs is taken in a later round.
 fn network() -> String {
     format!(
-        "for module in {modules}; do
-    /bin/busybox insmod /modules/$module.ko
+        "until /bin/busybox ip link show eth0 >/dev/null 2>&1; do
+    for module in {modules}; do
+        /bin/busybox insmod /modules/$module.ko 2>/dev/null
+    done
 done
 /bin/busybox ip addr add 10.0.2.15/24 dev eth0
 /bin/busybox ip link set eth0 up",
