@@ -132,7 +132,7 @@ async fn no_field_of_a_status_is_lost() {
         let stored: Beskar7ClusterStatus = stored.status.unwrap();
         assert_eq!(serde_json::to_value(stored).unwrap(), status);
     }
-    let condition = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-11-15T08:00:00Z"});
+    let condition = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "All is well.", "lastTransitionTime": "2026-11-15T08:00:00Z"});
     let ready = Patch::Merge(json!({"status": {"conditions": [condition]}}));
     clusters.patch_status("my-cluster", &PatchParams::default(), &ready).await.unwrap();
     let table = cluster.kubectl(&["get", "b7c", "-n", &namespace]).await.ok();

@@ -146,7 +146,7 @@ async fn the_table_shows_what_an_operator_looks_for() {
     cluster.apply_yaml_in(&namespace, &read(manifest("v0.3-claimed.yaml"))).await;
     cluster.apply_yaml_in(&namespace, &read(manifest("second-generation.yaml"))).await;
     let hosts: Api<PhysicalHost> = Api::namespaced(cluster.admin(), &namespace);
-    let condition = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-11-15T08:00:00Z"});
+    let condition = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "All is well.", "lastTransitionTime": "2026-11-15T08:00:00Z"});
     let status = json!({"status": {
         "state": states::PROVISIONED, "ready": true, "conditions": [condition], "observedPowerState": "On", "health": "Warning",
         "fault": {"reason": "Unreachable", "message": "No answer."},
