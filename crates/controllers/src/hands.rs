@@ -198,9 +198,25 @@ impl Hands {
         self.desks().hosts.get(key).is_some_and(|desk| desk.bmc.is_some() && desk.inputs == inputs)
     }
 
-    /// Takes up a way to the host's BMC, in place of the one before.
+    /// There is such a host: it may be spoken to until it is let go of.
+    pub fn welcome(&self, key: &HostKey) {
+        if !self.stop.is_cancelled() {
+            self.desks().hosts.entry(key.clone()).or_default();
+        }
+    }
+
+    /// Whether there is such a host.
+    pub fn knows(&self, key: &HostKey) -> bool {
+        self.desks().hosts.contains_key(key)
+    }
+
+    /// Takes up a way to the host's BMC, in place of the one before. A host that was let go of gets none: whoever decides on it may
+    /// have begun before that, and nobody would end its session.
     pub fn connect(&self, key: &HostKey, inputs: &str, line: Line) -> Result<(), Failure> {
         let mut desks = self.desks();
+        if !desks.hosts.contains_key(key) {
+            return Ok(());
+        }
         let now = self.clock.now();
         let usable = |line: &&OpenLine| line.refused.is_none_or(|at| now.duration_since(at) < REFUSAL_SHARED);
         let client = if let Some(line) = desks.lines.get(&line.key).filter(usable) {
@@ -210,7 +226,7 @@ impl Hands {
             desks.lines.insert(line.key.clone(), OpenLine { client: client.clone(), refused: None });
             client
         };
-        let desk = desks.hosts.entry(key.clone()).or_default();
+        let Some(desk) = desks.hosts.get_mut(key) else { return Ok(()) };
         let line_before = std::mem::replace(&mut desk.line, line.key);
         inputs.clone_into(&mut desk.inputs);
         desk.bmc = Some(Arc::new(RedfishSystem::new(client, line.system)));
@@ -239,7 +255,7 @@ impl Hands {
     /// The BMC cannot even be called: that is what was seen.
     pub fn refuse(&self, key: &HostKey, inputs: &str, number: u64, failure: Failure) {
         let mut desks = self.desks();
-        let desk = desks.hosts.entry(key.clone()).or_default();
+        let Some(desk) = desks.hosts.get_mut(key) else { return };
         inputs.clone_into(&mut desk.inputs);
         desk.bmc = None;
         let outcome = desk.outcome.clone();
@@ -276,10 +292,8 @@ impl Hands {
             return;
         }
         if let Some(line) = desks.lines.remove(line) {
-            self.tasks.spawn(async move {
-                // A BMC that does not answer keeps its session until it runs out by itself.
-                tokio::time::timeout(FAREWELL, line.client.close()).await.ok();
-            });
+            // It gives up by itself: a BMC that does not answer keeps its session until it runs out.
+            self.tasks.spawn(async move { line.client.close().await });
         }
     }
 

@@ -43,6 +43,7 @@ async fn a_look_that_panics_is_told_and_the_next_one_is_taken() {
         family: None,
     };
     let line = Line { key: "line".into(), endpoint, trust: Trust::SystemRoots, system: SystemChoice::Only };
+    hands.welcome(&key);
     hands.connect(&key, "inputs", line).unwrap();
 
     let job = || Job { number: 3, acts: Vec::new(), look: Scope::Power };

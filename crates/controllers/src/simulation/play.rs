@@ -430,6 +430,7 @@ impl Process {
         let host = Arc::new(PhysicalHost::deserialize(object.as_ref()).unwrap());
         self.forget(name, Some(&HostKey::of(host.as_ref())));
         self.hosts.index.put::<PhysicalHosts>(&host);
+        self.hosts.welcome(&HostKey::of(host.as_ref()));
         self.known.insert(name.to_owned(), (object.clone(), host.clone()));
         host
     }
