@@ -5,6 +5,35 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::*;
 use crate::clock::TokioClock;
 
+/// What is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The lines with these words.
+    fn lines(&self, words: &str) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
+    }
+}
+
 const INPUTS: &str = "inputs";
 
 fn key() -> HostKey {
@@ -170,4 +199,38 @@ async fn after_an_outage_a_host_is_seen_within_a_minute_and_nobody_hears_of_the_
             hands.stop().await;
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_without_tls_is_warned_of_once_per_host_and_address() {
+    let (log, _guard) = Log::begin();
+    let bmc = sim::Bmc::instant();
+    let named = |name: &str| HostKey { name: name.into(), uid: format!("plain-{name}"), ..key() };
+    let plain = |line_key: &str, url: &str| {
+        let endpoint = Endpoint { address: Address::parse(url).unwrap(), ..line().endpoint };
+        Line { key: line_key.into(), endpoint, ..line() }
+    };
+    // Two terms of one process, and several passwords.
+    for _ in 0..2 {
+        let (hands, _woken) = hands(&bmc, &CancellationToken::new());
+        for (name, line_key, url) in [
+            ("a", "1", "http://10.0.0.1"),
+            ("a", "2", "http://10.0.0.1"),
+            ("b", "2", "http://10.0.0.1"),
+            ("a", "3", "http://10.0.0.2"),
+            ("a", "1", "http://10.0.0.1"),
+            ("c", "4", "https://10.0.0.3"),
+        ] {
+            hands.welcome(&named(name));
+            hands.connect(&named(name), line_key, plain(line_key, url)).unwrap();
+        }
+        hands.stop().await;
+    }
+    let warnings = log.lines("without TLS");
+    assert_eq!(warnings.len(), 3, "{warnings:#?}");
+    let told = |host: &str, bmc: &str| {
+        warnings.iter().any(|line| line.contains("WARN") && line.contains(host) && line.contains(bmc))
+    };
+    assert!(told("default/a", "http://10.0.0.1") && told("default/b", "http://10.0.0.1"), "{warnings:#?}");
+    assert!(told("default/a", "http://10.0.0.2") && warnings[0].contains("use https"), "{warnings:#?}");
 }
