@@ -170,6 +170,13 @@ impl Roster {
         found
     }
 
+    /// The hosts that bear a claim of somebody.
+    pub(crate) fn holdings_of(&self, claimant: &ClaimantName) -> Vec<HostKey> {
+        let entries = self.entries();
+        let bears = |entry: &Entry| entry.offer.holdings.iter().any(|holding| holding.claimant == *claimant);
+        entries.hosts.iter().filter(|(_, entry)| bears(entry)).map(|(key, _)| key.clone()).collect()
+    }
+
     /// All hosts, with the version that the sight is of.
     pub(crate) fn candidates(&self) -> Vec<(HostKey, u64, Candidate)> {
         let entries = self.entries();

@@ -132,7 +132,7 @@ impl Scene {
         };
         configure(&mut config);
         let operator = Operator {
-            client: self.wire.client(&Life::default()),
+            client: crate::api_client::bounded(self.wire.client(&Life::default())),
             config,
             dial: self.servers.dial(&(Arc::new(|_: &str| None) as _), &Life::default()),
             clock: Arc::new(self.clock),
