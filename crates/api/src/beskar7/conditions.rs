@@ -86,7 +86,7 @@ pub mod reason {
     /// The Secret with the CA bundle could not be read.
     pub const CA_BUNDLE_FETCH_FAILED: &str = "CABundleFetchFailed";
 
-    /// Nobody owns a machine, because Cluster API is not installed.
+    /// Nobody owns a machine or a cluster, because Cluster API is not installed.
     pub const CLUSTER_API_MISSING: &str = "ClusterAPIMissing";
     /// A machine has not got a host yet: none is free that fits.
     pub const WAITING_FOR_PHYSICAL_HOST: &str = "WaitingForPhysicalHost";
