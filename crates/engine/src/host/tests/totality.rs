@@ -284,6 +284,7 @@ proptest! {
         let next = step(&goal, remembered, &sight);
         let moves = !next.acts.is_empty() || next.look.is_some() || next.again.is_some();
         prop_assert!(moves || next.finished || next.record.phase == Phase::Detached, "stuck: {next:#?}");
+        prop_assert!(next.look.is_none() || next.again.is_some(), "a look that is lost is never taken again: {next:#?}");
         prop_assert!(next.again.is_none_or(|again| again > sight.now || next.inquire.is_some()), "again at {:?}", next.again);
         if let Some(wait) = &next.record.wait {
             prop_assert!(wait.since <= sight.now, "{wait:?}");
