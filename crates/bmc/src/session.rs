@@ -239,7 +239,8 @@ impl Session {
         let old = self.replace(pass, Standing::Unknown);
         // A 401 means that the session is gone; after a 403 it may well live on.
         if let Some(old) = old.filter(|_| answer.status == 403) {
-            old.end(wire).await;
+            // Boxed: it is rare, and part of every request otherwise.
+            Box::pin(old.end(wire)).await;
         }
         Ok(Verdict::Again)
     }
