@@ -333,15 +333,7 @@ impl RedfishSystem {
 }
 
 pub(crate) fn power_state(system: View<'_>) -> PowerState {
-    match system.text("/PowerState").as_deref() {
-        Some("On") => PowerState::On,
-        Some("Off") => PowerState::Off,
-        Some("PoweringOn") => PowerState::PoweringOn,
-        Some("PoweringOff") => PowerState::PoweringOff,
-        Some("Paused") => PowerState::Paused,
-        // "Reset" was seen; null and nothing come and go during transitions.
-        _ => PowerState::Unknown,
-    }
+    system.text("/PowerState").as_deref().map_or(PowerState::Unknown, PowerState::named)
 }
 
 fn health(system: View<'_>) -> Health {

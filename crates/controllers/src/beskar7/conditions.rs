@@ -5,11 +5,10 @@ use api::beskar7::{PhysicalHost, PhysicalHostStatus, names};
 use api::capi::Condition;
 use bmc::Address;
 use engine::failure::{Class, Failure};
-use engine::host::{ASSUMED_BOOTED, NoteKind, Phase};
+use engine::host::{ASSUMED_BOOTED, NoteKind, Phase, runs_unasked};
 use kube::ResourceExt as _;
 
 use super::findings::{Finding, holds, known, not, put, unknown};
-use super::offer::RUNNING;
 use crate::dialect::View;
 
 fn failed(type_: &'static str, failure: &Failure) -> Finding {
@@ -94,7 +93,7 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
             let told = record.wait.as_ref().map_or("Somebody claims the host.", |wait| wait.message.as_str());
             info(record.wait.as_ref().map_or(reason::CLAIMED, |wait| wait.reason.as_str()), told)
         }
-        (Phase::Available, None) if runs_unasked(view) => holds(type_, "Available", RUNS_UNASKED),
+        (Phase::Available, None) if is_passed_over(view) => holds(type_, "Available", RUNS_UNASKED),
         (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
         (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
         (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),
@@ -127,10 +126,10 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
 
 const RUNS_UNASKED: &str = "The server runs although nobody asked for it, so machines pass it over. Set spec.online: false to have it switched off, or spec.claimableWhileRunning: true to have it taken as it is. A claim by hand is accepted.";
 
-fn runs_unasked(view: &View<'_, PhysicalHost>) -> bool {
+fn is_passed_over(view: &View<'_, PhysicalHost>) -> bool {
     let (spec, record) = (&view.host.spec, &view.step.record);
-    let is_asked = spec.online.is_some() && record.anchor.outdated.is_none();
-    RUNNING.contains(&record.power) && !is_asked && spec.claimable_while_running != Some(true)
+    let online = spec.online.filter(|_| record.anchor.outdated.is_none());
+    runs_unasked(record.power, online, spec.claimable_while_running == Some(true))
 }
 
 fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {

@@ -53,6 +53,7 @@ impl HostDialect for PhysicalHosts {
             claim,
             order,
             online: host.spec.online,
+            claimable_while_running: host.spec.claimable_while_running == Some(true),
             power_id: annotation(names::POWER_REQUEST),
             boot_mode: host.spec.boot_iso_mode.or(host.spec.boot_mode).map(|mode| match mode {
                 BootMode::Uefi => server::BootMode::Uefi,

@@ -4,7 +4,7 @@ use api::beskar7::conditions::{BOOT_SERVED, HOST_INSPECTED, reason};
 use api::beskar7::{PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
 use api::capi::{self, AddressType, Condition, MachineAddress};
 use engine::claim::{Host, Refused};
-use engine::host::{Anchor, Claim, Milestone, Phase};
+use engine::host::{Anchor, Claim, Milestone, Phase, is_running, runs_unasked};
 use engine::placement::{Availability, Candidate, Capacity, MediaWays};
 use engine::server::PowerState;
 use kube::ResourceExt;
@@ -58,15 +58,12 @@ fn availability(host: &PhysicalHost, anchor: Option<&Anchor>) -> Availability {
     let power = status.and_then(|status| status.observed_power_state.as_deref()).unwrap_or_default();
     // What was asked before the last release does not count.
     let online = host.spec.online.filter(|_| anchor.is_none_or(|anchor| anchor.outdated.is_none()));
-    match (RUNNING.iter().any(|running| running.as_str() == power), online) {
-        (true, Some(false)) => unavailable("being switched off"),
-        (true, None) if host.spec.claimable_while_running != Some(true) => Availability::Running,
-        _ => Availability::Free,
+    let power = PowerState::named(power);
+    if runs_unasked(power, online, host.spec.claimable_while_running == Some(true)) {
+        return Availability::Running;
     }
+    if is_running(power) && online == Some(false) { unavailable("being switched off") } else { Availability::Free }
 }
-
-/// A free server in such a state may be used by somebody whom we do not know.
-pub(super) const RUNNING: [PowerState; 3] = [PowerState::On, PowerState::PoweringOn, PowerState::Paused];
 
 fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
     let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);

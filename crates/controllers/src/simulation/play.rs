@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::fate::Life;
-use super::fleet::{Servers, Tenant, runs_for_its_owner};
+use super::fleet::{Informants, Servers, Tenant, runs_for_its_owner};
 use super::model::Model;
 use crate::beskar7::PhysicalHosts;
 use crate::brake::{Brake, BrakeConfig};
@@ -383,7 +383,9 @@ impl Process {
         let tenant: Tenant = Arc::new(move |name| {
             hosts.host(name).is_some_and(|host| runs_for_its_owner(&host)).then(|| "its owner".to_owned())
         });
-        let dial = servers.dial(&tenant, &life);
+        let hosts = model.clone();
+        let informants = Informants { tenant, host: Arc::new(move |name| hosts.host(name)) };
+        let dial = servers.dial(&informants, &life);
         let hands = Hands::new(dial, Arc::new(metrics.clone()), metrics.clone(), clock.clone(), 4, wake, &stop);
         let brake = BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false };
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {

@@ -97,11 +97,11 @@ impl Anchor {
     }
 
     /// What is wrong if this anchor was stored after `known`: within a deployment, no milestone is ever undone by us once the
-    /// ordered system runs.
+    /// ordered system may run.
     pub(super) fn contradicts(&self, known: &Self) -> Option<Failure> {
         let is_same = self.claim == known.claim && self.deployment == known.deployment && known.claim.is_some();
-        let has_run = known.milestone >= Milestone::Provisioned && !known.adopted;
-        (is_same && has_run && self.milestone < known.milestone && self.seq >= known.seq).then(|| {
+        let may_run = known.milestone >= Milestone::Written && !known.adopted;
+        (is_same && may_run && self.milestone < known.milestone && self.seq >= known.seq).then(|| {
             let (shown, reached) = (self.milestone.as_str(), known.milestone.as_str());
             edited(&format!("it says \"{shown}\", but this deployment has already reached \"{reached}\""))
         })
@@ -184,8 +184,8 @@ fn split_sum(text: &str) -> Option<(String, &str)> {
     Some((format!("{content}}}"), sum))
 }
 
-/// FNV-1a: it is to find mistakes, not to keep out attackers.
-fn checksum(text: &str) -> String {
+/// FNV-1a: it is to find mistakes and to tell texts apart, not to keep out attackers.
+pub(super) fn checksum(text: &str) -> String {
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

@@ -22,6 +22,7 @@ pub use anchor::{Anchor, AuthHold, Milestone, OutdatedRequest, Since};
 pub use boot::ASSUMED_BOOTED;
 pub use cause::Cause;
 pub use goal::{Author, Claim, Consumer, Farewell, Goal, Order, PowerRequest, Recipe, Request, Road};
+pub use power::{is_running, runs_unasked};
 pub use record::{Deed, Disarming, Doing, Fault, Moment, Moving, Origin, Phase, Record, Unread, Wait};
 pub use sight::{Ask, BmcSight, Held, Inquiry, Outcome, Sight, Whereabouts};
 pub use step::{Act, Event, Note, NoteKind, Remembered, Step, step};

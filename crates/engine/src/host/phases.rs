@@ -196,12 +196,12 @@ impl Scene<'_> {
             self.held_back();
             return;
         }
-        if self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen, url) {
+        if self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen, url) || self.is_not_ours_to_stop(seen) {
             return;
         }
         let off = self.bring_off(seen, Manner::Hard, Scope::Boot);
         if !self.acts.is_empty() {
-            self.record.anchor.milestone = Milestone::Armed;
+            self.arm();
         }
         if !off || self.media_may_be_moving(Scope::Boot) {
             return;
@@ -231,11 +231,17 @@ impl Scene<'_> {
                 }
                 acts.push(Act::InsertMedia { url: url.clone() });
                 acts.push(Act::SetBoot(BootOverride::cd_once(self.goal.boot_mode)));
-                self.record.anchor.milestone = Milestone::Armed;
+                self.arm();
                 self.act(Deed::PrepareBoot, acts, Scope::Boot);
                 self.wait("PreparingBoot", "Inserting the image and arming the boot override.", pace::PREPARE_LIMIT);
             }
         }
+    }
+
+    /// From now on the server is prepared for its order, whatever it was used for.
+    fn arm(&mut self) {
+        self.record.anchor.milestone = Milestone::Armed;
+        self.record.anchor.adopted = false;
     }
 
     /// Makes an order the one that we carry out. A corrected order is tried at once.
@@ -259,7 +265,7 @@ impl Scene<'_> {
         }
         if self.record.anchor.adopted && self.is_to_be_provisioned() {
             self.heeded.push(Request::Provision);
-            self.record.anchor.adopted = false;
+            // It stays adopted until something is done to it: whoever asked for this knew that it may run.
             self.record.anchor.deployment = None;
             self.record.anchor.milestone = Milestone::None;
             self.advance(Phase::Preparing, "To be provisioned, as the owner asked.");

@@ -565,11 +565,6 @@ fn catch_up(mut record: Record, anchor: Anchor) -> Record {
     if !same {
         record.fault.take_if(|fault| fault.origin == Origin::Act);
     }
-    // A deployment that had begun to boot may run by now: whether it is started again is decided anew.
-    let mut anchor = anchor;
-    if same && record.anchor.milestone == Milestone::Written && anchor.milestone < Milestone::Written {
-        anchor.milestone = Milestone::Written;
-    }
     // What was decided together with this anchor was not performed.
     record.doing = None;
     record.anchor = anchor;

@@ -53,6 +53,28 @@ async fn a_server_that_runs_although_nobody_asked_is_not_taken_by_a_machine() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_was_switched_on_after_the_last_look_refuses_a_machine_which_takes_another() {
+    let scene = with_servers(&["server-0", "server-1"]).await;
+    switch_on(&scene, "server-0");
+    assert_eq!(scene.host("server-0")["status"]["observedPowerState"], "Off", "as of the last look");
+    scene.create_machine("node-0", json!({"imageURL": ISO})).await;
+    let took = scene.until("node-0 is ready", |scene| scene.machine("node-0")["status"]["ready"] == true).await;
+    assert!(took < Duration::from_mins(9), "{took:?}");
+    assert_eq!((consumer(&scene, "server-0"), consumer(&scene, "server-1")), (String::new(), "node-0".to_owned()));
+    let timeline = scene.host("server-0")["status"]["timeline"].to_string();
+    assert!(timeline.contains("The server runs although nobody asked for it"), "{timeline}");
+    let server = scene.servers.bmc("server-0").first();
+    assert_eq!((server.power(), server.boots), (PowerState::On, 1), "nobody cut its power");
+
+    // Once its owner has it switched off, the next machine takes it within minutes.
+    scene.create_machine("node-1", json!({"imageURL": ISO})).await;
+    scene.until_told("node-1", "Ready", "WaitingForPhysicalHost").await;
+    scene.edit_host("server-0", json!({"spec": {"online": false}})).await;
+    let took = scene.until("it is taken", |scene| consumer(scene, "server-0") == "node-1").await;
+    assert!(took < Duration::from_mins(5), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_running_server_is_taken_where_that_is_allowed_and_by_a_claim_that_names_it() {
     let scene = with_a_running_server().await;
     scene.edit_host("server-0", json!({"spec": {"claimableWhileRunning": true}})).await;

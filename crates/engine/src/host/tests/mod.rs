@@ -18,6 +18,7 @@ mod memory;
 mod power;
 mod release;
 mod rest;
+mod running;
 mod shared;
 mod totality;
 

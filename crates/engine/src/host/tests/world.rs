@@ -16,7 +16,7 @@ use crate::{
         Act, Anchor, Author, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase,
         PowerRequest, Record, Remembered, Request, Road, Sight, Step, Whereabouts, step,
     },
-    server::{BootTarget, Scope},
+    server::{BootTarget, PowerState, Scope},
 };
 
 /// What befalls one reconcile.
@@ -306,6 +306,7 @@ impl World {
         {
             assert!(matches!(self.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)), "accepted a ghost's claim");
         }
+        self.check_stop(remembered, sight, next);
         if next.unclaim {
             assert!(
                 self.goal.author == Author::Claimer && self.claimer == Whereabouts::Gone,
@@ -331,6 +332,27 @@ impl World {
             assert_eq!(&once_more.record, record, "the same step twice changes the record");
         }
         check_retry(remembered, next);
+    }
+
+    /// A machine's claim never cuts the power of a server that was found running although nobody asked for it.
+    fn check_stop(&self, remembered: &Remembered, sight: &Sight, next: &Step) {
+        let known = remembered.record.iter().map(|record| &record.anchor);
+        let known = known.chain(remembered.anchor.iter().flatten()).max_by_key(|anchor| anchor.seq);
+        let is_begun = known.is_some_and(|anchor| anchor.milestone != Milestone::None || anchor.adopted);
+        let is_machines = self.goal.claim.is_some() && self.goal.author == Author::Claimer;
+        if is_begun || !is_machines || !next.acts.iter().any(|act| matches!(act, Act::PowerOff | Act::ShutDown)) {
+            return;
+        }
+        // What the claim outdated was asked until then.
+        let is_bound = known.is_some_and(|anchor| anchor.claim.is_some());
+        let stale = if is_bound { &self.stale_before } else { &self.stale };
+        let asked = self.goal.online.filter(|_| stale.is_none() || *stale != self.goal.power_request());
+        let shown = sight.bmc.as_ref().and_then(|bmc| Some(bmc.seen.as_ref().ok()?.power));
+        let runs = matches!(shown, Some(PowerState::On | PowerState::PoweringOn | PowerState::Paused));
+        assert!(
+            !runs || asked.is_some() || self.goal.claimable_while_running,
+            "a machine's claim cuts the power of a server that nobody asked for: {next:#?}"
+        );
     }
 
     /// One turn of the loop, and of the hands if they are needed. Answers when to come back.
