@@ -156,3 +156,17 @@ fn parts_of_the_inventory_that_could_not_be_read_are_read_later() {
     assert_eq!(world.record().unread, None);
     assert_eq!(world.fault(), None);
 }
+
+#[test]
+fn an_inventory_that_takes_several_looks_is_gone_on_with_every_five_minutes() {
+    let mut world = World::new(Goal::default(), Server::off());
+    world.server.temper.unread = vec![Part::Drives];
+    world.server.temper.goes_on = true;
+    world.run_to(Phase::Available);
+    for _ in 0..6 {
+        let before = world.record().unread.unwrap().last;
+        world.run(6 * 60);
+        let unread = world.record().unread.unwrap();
+        assert!(unread.last > before && unread.tries == 1, "it is not put off later and later: {unread:?}");
+    }
+}
