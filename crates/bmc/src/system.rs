@@ -13,6 +13,7 @@ use crate::boot_attributes::AttributeBoot;
 use crate::choice::{Chosen, SystemChoice, is_baseboard};
 use crate::client::{Care, Client};
 use crate::error::Error;
+use crate::inventory::Pile;
 use crate::media::{RemoteMedia, Slots};
 use crate::power::ResetAction;
 use crate::quirks::{self, Facts, Quirks};
@@ -32,6 +33,8 @@ pub struct RedfishSystem {
     pub(crate) client: Arc<Client>,
     choice: SystemChoice,
     known: Mutex<Option<Known>>,
+    /// Disks of an inventory that takes several looks.
+    pub(crate) disks: Pile,
 }
 
 /// What is remembered of a system between operations: where things are, not what they were.
@@ -67,7 +70,7 @@ pub(crate) struct Known {
 impl RedfishSystem {
     /// Nothing is sent before the first operation.
     pub fn new(client: Arc<Client>, choice: SystemChoice) -> Self {
-        Self { client, choice, known: Mutex::new(None) }
+        Self { client, choice, known: Mutex::new(None), disks: Pile::default() }
     }
 
     /// The BMC.

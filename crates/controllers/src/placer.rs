@@ -16,8 +16,8 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::dialect::{HostDialect, HostKey};
-use crate::roster::{ClaimantName, Roster};
+use crate::dialect::{ANCHOR_ANNOTATION, HostDialect, HostKey};
+use crate::roster::{ClaimantName, Free, Roster};
 
 /// How long requests are gathered, so that whoever comes in the same moment is placed by age.
 const GATHER: Duration = Duration::from_millis(25);
@@ -241,7 +241,8 @@ impl Placer {
                     let host = keys.iter().find(|(key, _)| key.namespace == claimant.0 && key.name == name);
                     begun.extend(host.map(|(key, version)| {
                         let booking = Booking::new(key.clone(), *version, &wanted.request);
-                        (claimant, booking, wanted.claim)
+                        let claim = announce::<D>(key, roster.free(key, *version), wanted.claim);
+                        (claimant, booking, claim)
                     }));
                 }
                 Outcome::Refused(refusal) => refused.push((claimant, refusal.to_string())),
@@ -359,6 +360,14 @@ async fn in_turn<T>(slots: &Semaphore, write: impl Future<Output = T>) -> T {
     }
     drop(slot);
     write.await
+}
+
+/// The claim with the anchor that it is going to be accepted with: one write less for each machine.
+fn announce<D: HostDialect>(key: &HostKey, free: Option<Free>, mut claim: Value) -> Value {
+    if let Some(anchor) = free.and_then(|free| D::announced(key, &free, &claim)) {
+        claim["metadata"]["annotations"][ANCHOR_ANNOTATION] = json!(anchor.to_json());
+    }
+    claim
 }
 
 /// The claim is one write, on exactly the host that was looked at.

@@ -47,6 +47,8 @@ pub struct Hardware {
     /// What is there and could not be read, in whole or in part. What is told of it comes from the system's own summary, or is too
     /// little.
     pub unread: Vec<Part>,
+    /// Whether the next look goes on where this one has stopped, to spare the BMC.
+    pub goes_on: bool,
 }
 
 /// How a server takes images.

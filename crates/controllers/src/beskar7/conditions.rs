@@ -69,7 +69,7 @@ fn inspected(view: &View<'_, PhysicalHost>) -> Finding {
     if let Some(unread) = view.step.record.unread.as_ref().filter(|_| view.step.record.inspected) {
         let parts = unread.parts.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(", ");
         let message = format!(
-            "The hardware is known but for what the BMC could not be read of: {parts}. Counts of these come from the BMC's own summary, or are too low. They are read again later; beskar7.io/inspect reads them now."
+            "The hardware is known but for what could not be read yet: {parts}. Counts of these come from the BMC's own summary, or are too low. They are read again later; beskar7.io/inspect reads them now."
         );
         return holds(types::HOST_INSPECTED, reason::INSPECTED_IN_PART, &message);
     }

@@ -25,8 +25,11 @@ use serde_json::json;
 
 use crate::consumer::id_by_words;
 use crate::depot::{Depot, Shipment, boot_url_missing};
-use crate::dialect::{Connection, HostDialect, TrustWish, View, anchor, server_identity};
-use crate::roster::Offer;
+use crate::dialect::{
+    ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, anchor, merge, server_identity,
+    settled_anchor,
+};
+use crate::roster::{Free, Offer};
 
 /// PhysicalHosts.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +117,23 @@ impl HostDialect for PhysicalHosts {
         offer::offer(host)
     }
 
+    fn announced(key: &HostKey, free: &Free, patch: &serde_json::Value) -> Option<Anchor> {
+        // As much of the host as the order's id is made from.
+        let mut object = json!({
+            "metadata": {
+                "name": key.name,
+                "namespace": key.namespace,
+                "annotations": { ANCHOR_ANNOTATION: free.anchor.to_json() },
+            },
+            "spec": { "redfishConnection": { "address": "", "credentialsSecretRef": "" } },
+        });
+        merge(&mut object, patch);
+        let host: PhysicalHost = serde_json::from_value(object).ok()?;
+        let claim = claim(&host)?;
+        let deployment = order(&host, &claim, None)?.deployment;
+        Some(free.anchor.announcing(claim, deployment, free.request.clone()))
+    }
+
     fn without_claim() -> serde_json::Value {
         json!({
             "metadata": { "annotations": { names::CLAIM_ID: null, names::CLAIM_GROUP: null } },
@@ -178,7 +198,7 @@ fn road(host: &PhysicalHost) -> Road {
 
 /// A host that is kept from others is first cleaned up.
 fn is_quarantined(host: &PhysicalHost) -> bool {
-    let in_use = || anchor(host).ok().flatten().is_some_and(|anchor| anchor.is_in_use());
+    let in_use = || settled_anchor::<PhysicalHosts>(host).ok().flatten().is_some_and(|anchor| anchor.is_in_use());
     host.annotations().contains_key(names::QUARANTINE) && !in_use()
 }
 

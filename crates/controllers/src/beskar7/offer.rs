@@ -9,12 +9,19 @@ use engine::placement::{Availability, Candidate, Capacity, MediaWays};
 use engine::server::PowerState;
 use kube::ResourceExt;
 
-use crate::dialect::anchor;
-use crate::roster::{Holding, Offer, OrderOnHost};
+use super::PhysicalHosts;
+use crate::dialect::{HostDialect as _, settled_anchor};
+use crate::roster::{Free, Holding, Offer, OrderOnHost};
 
 pub(super) fn offer(host: &PhysicalHost) -> Offer {
-    let anchor = anchor(host).ok().flatten();
-    Offer { candidate: candidate(host, anchor.as_ref()), holdings: holdings(host, anchor.as_ref()) }
+    let anchor = settled_anchor::<PhysicalHosts>(host).ok().flatten();
+    let candidate = candidate(host, anchor.as_ref());
+    let holdings = holdings(host, anchor.as_ref());
+    let free = anchor.filter(|_| candidate.availability == Availability::Free).map(|anchor| {
+        let request = PhysicalHosts::goal(host, None).power_request();
+        Box::new(Free { anchor, request })
+    });
+    Offer { candidate, holdings, free }
 }
 
 fn candidate(host: &PhysicalHost, anchor: Option<&Anchor>) -> Candidate {

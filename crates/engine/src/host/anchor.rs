@@ -107,6 +107,60 @@ impl Anchor {
         })
     }
 
+    /// The anchor that a free host gets when a claim is accepted and its first act is decided. Whoever writes a claim stores it
+    /// in the same write, so that it need not be stored again. The status tells whether anything came of it: see
+    /// [`Anchor::settled`].
+    pub fn announcing(&self, claim: Claim, deployment: String, request: Option<PowerRequest>) -> Self {
+        let mut announced = Self {
+            seq: self.seq.saturating_add(1),
+            claim: Some(claim),
+            deployment: Some(deployment),
+            milestone: Milestone::Armed,
+            ..self.clone()
+        };
+        announced.forget_other_requests(request.as_ref());
+        announced.outdate(request, Since::Claim);
+        announced
+    }
+
+    /// This anchor, without a claim that nothing was done for: the status is stored before the first act, so as long as its
+    /// copy (`known`) is that of a free host, the claim was only announced, and has yet to be accepted.
+    pub fn settled(self, known: &Self) -> Self {
+        let is_next = self.seq == known.seq.saturating_add(1);
+        if !self.may_be_announced() || known.is_in_use() || !is_next {
+            return self;
+        }
+        let settled = Self {
+            seq: known.seq,
+            claim: None,
+            deployment: None,
+            milestone: Milestone::None,
+            outdated: known.outdated.clone(),
+            image: known.image.clone(),
+            ..self
+        };
+        if settled == *known { settled } else { Self { seq: self.seq, ..settled } }
+    }
+
+    /// Whether the status has to be asked if this claim is more than announced.
+    pub fn may_be_announced(&self) -> bool {
+        self.claim.is_some() && self.milestone <= Milestone::Armed && !self.adopted
+    }
+
+    /// Forgets an outdated request for power if there is another one now, or none.
+    pub(super) fn forget_other_requests(&mut self, request: Option<&PowerRequest>) {
+        self.outdated.take_if(|outdated| Some(&outdated.request) != request);
+    }
+
+    /// A request for power counts for nothing any more.
+    pub(super) fn outdate(&mut self, request: Option<PowerRequest>, since: Since) {
+        // What was outdated by a release stays so, also if whoever claims the host now gives it back untouched.
+        if since == Since::Claim && self.outdated.is_some() {
+            return;
+        }
+        self.outdated = request.map(|request| OutdatedRequest { request, since });
+    }
+
     /// Whether the server is somebody's, or was and is being cleaned up.
     pub fn is_in_use(&self) -> bool {
         self.claim.is_some() || self.milestone != Milestone::None

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Author, Deed, Milestone, NoteKind, Origin, OutdatedRequest, Phase, Since, pace,
+    Ask, Author, Deed, Milestone, NoteKind, Origin, Phase, Since, pace,
     step::{Act, FLEET_BRAKE, Scene},
 };
 use crate::{
@@ -160,12 +160,7 @@ impl Scene<'_> {
 
     /// From now on, what is asked of the power has to be asked anew.
     pub(super) fn outdate_power_request(&mut self, since: Since) {
-        // What was outdated by a release stays so, also if whoever claims the host now gives it back untouched.
-        if since == Since::Claim && self.record.anchor.outdated.is_some() {
-            return;
-        }
-        let request = self.goal.power_request();
-        self.record.anchor.outdated = request.map(|request| OutdatedRequest { request, since });
+        self.record.anchor.outdate(self.goal.power_request(), since);
     }
 
     /// A server that was just switched off for good is not switched on again by a restart that was asked for before.

@@ -22,6 +22,7 @@ enum Op {
     Run { seconds: i64, mishap: Option<(u32, Mishap)> },
     Pass(i64),
     Claim(&'static str),
+    Announce(&'static str),
     Unclaim,
     Order(&'static str),
     Unorder,
@@ -90,6 +91,7 @@ fn failing() -> impl Strategy<Value = Option<Kind>> {
 fn wish() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Claim),
+        3 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Announce),
         2 => Just(Op::Unclaim),
         4 => prop_oneof![Just(IMAGE), Just(OTHER_IMAGE)].prop_map(Op::Order),
         1 => Just(Op::Unorder),
@@ -250,6 +252,7 @@ impl World {
             Op::Order(url) => {
                 goal.order = goal.claim.as_ref().map(|claim| order(&claim.id, url));
             }
+            Op::Announce(id) => self.announce(id),
             Op::Unorder => goal.order = None,
             Op::Online(online) => goal.online = *online,
             Op::AskPower(on) => {

@@ -183,3 +183,17 @@ fn a_look_that_nobody_answers_is_asked_for_again_within_minutes() {
         }
     }
 }
+
+#[test]
+fn an_inventory_that_takes_several_looks_is_gone_on_with_every_five_minutes() {
+    let mut world = World::new(Goal::default(), Server::off());
+    world.server.temper.unread = vec![Part::Drives];
+    world.server.temper.goes_on = true;
+    world.run_to(Phase::Available);
+    for _ in 0..6 {
+        let before = world.record().unread.unwrap().last;
+        world.run(6 * 60);
+        let unread = world.record().unread.unwrap();
+        assert!(unread.last > before && unread.tries == 1, "it is not put off later and later: {unread:?}");
+    }
+}

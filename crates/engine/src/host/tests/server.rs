@@ -69,6 +69,8 @@ pub(super) struct Temper {
     pub(super) image_schemes: Vec<String>,
     /// Cannot tell these parts of the inventory.
     pub(super) unread: Vec<Part>,
+    /// The next look goes on with these.
+    pub(super) goes_on: bool,
 }
 
 impl Temper {
@@ -98,6 +100,7 @@ impl Temper {
             shares_drives: false,
             image_schemes: Vec::new(),
             unread: Vec::new(),
+            goes_on: false,
         }
     }
 
@@ -143,6 +146,12 @@ fn odd_name(image: &str) -> String {
 
 fn after(at: Timestamp, secs: i64) -> Timestamp {
     at + SignedDuration::from_secs(secs)
+}
+
+impl Temper {
+    fn hardware(&self) -> Hardware {
+        Hardware { unread: self.unread.clone(), goes_on: self.goes_on, ..Hardware::default() }
+    }
 }
 
 impl Server {
@@ -313,8 +322,7 @@ impl Server {
             boot: (!self.temper.silent_boot).then(|| used.unwrap_or_else(|| self.boot.clone())),
             progress,
             media: (scope >= Scope::Boot).then(|| if self.temper.no_drive { Vec::new() } else { vec![drive] }),
-            hardware: (scope >= Scope::Inventory)
-                .then(|| Box::new(Hardware { unread: self.temper.unread.clone(), ..Hardware::default() })),
+            hardware: (scope >= Scope::Inventory).then(|| Box::new(self.temper.hardware())),
             uuid: self.uuid.clone(),
             certificate: self.certificate.clone(),
             shares_drives: self.temper.shares_drives,

@@ -156,6 +156,25 @@ impl World {
         self.status.as_ref().unwrap().phase
     }
 
+    /// Claims the host if it is free, and announces that in its anchor, in one write.
+    pub(super) fn announce(&mut self, id: &str) {
+        let Remembered { anchor, record } = self.remembered();
+        let (Ok(Some(anchor)), Some(record)) = (anchor, record) else { return };
+        let anchor = anchor.settled(&record.anchor);
+        let is_free = record.phase == Phase::Available && !anchor.is_in_use() && self.goal.road == Road::Manage;
+        if !is_free || self.goal.claim.is_some() {
+            return;
+        }
+        let ordered = super::ordered(id, super::IMAGE);
+        let (Some(claim), Some(order)) = (ordered.claim, ordered.order) else { return };
+        let announced = anchor.announcing(claim.clone(), order.deployment.clone(), self.goal.power_request());
+        self.annotation = Some(announced.to_json());
+        self.goal.claim = Some(claim);
+        self.goal.order = Some(order);
+        self.goal.author = Author::Claimer;
+        self.goal.release = None;
+    }
+
     /// Names of the acts that were performed.
     pub(super) fn acts(&self) -> Vec<&'static str> {
         self.log.iter().map(Act::name).collect()
