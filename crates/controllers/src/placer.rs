@@ -1,6 +1,7 @@
 //! One task places everybody who waits for a host, from one snapshot, and writes the claims.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::slice::from_ref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -219,7 +220,7 @@ impl Placer {
                 let booking = booking.clone();
                 let is_same = |(key, version, host): &(HostKey, u64, Candidate)| {
                     (key, *version) == (&booking.host, booking.version)
-                        && matches!(place(&[wanted.request.clone()], &[host.clone()])[..], [Outcome::Placed(_)])
+                        && matches!(place(from_ref(&wanted.request), from_ref(host))[..], [Outcome::Placed(_)])
                 };
                 if !hosts.iter().any(is_same) {
                     // What was written on that version cannot arrive any more.
