@@ -28,13 +28,22 @@ const PASSING: [&str; 5] = [
     types::BOOT_INTERFACE_FOUND,
 ];
 
-/// All conditions, for a status that is complete but for them.
-pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Vec<Condition> {
+/// All conditions, for a status that is complete but for them. `useless` is why nobody can use a free host, if so.
+pub(super) fn project(
+    view: &View<'_, PhysicalHost>,
+    status: &PhysicalHostStatus,
+    useless: Option<&Failure>,
+) -> Vec<Condition> {
     let mut conditions = status.conditions.clone();
     conditions.retain(|condition| !PASSING.contains(&condition.type_.as_str()));
-    let findings =
-        [connection(view, &status.conditions), inspected(view), available(view), provisioned(view), healthy(status)];
-    let ready = ready(&findings, view);
+    let findings = [
+        connection(view, &status.conditions),
+        inspected(view),
+        available(view, useless),
+        provisioned(view),
+        healthy(status),
+    ];
+    let ready = ready(&findings, view, useless);
     for finding in std::iter::once(ready).chain(findings) {
         put(&mut conditions, finding, view.now);
     }
@@ -80,8 +89,11 @@ fn inspected(view: &View<'_, PhysicalHost>) -> Finding {
     not(types::HOST_INSPECTED, Condition::INFO, reason, "The hardware is not known yet.")
 }
 
-fn available(view: &View<'_, PhysicalHost>) -> Finding {
+fn available(view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Finding {
     let type_ = types::HOST_AVAILABLE;
+    if let Some(failure) = useless {
+        return failed(type_, failure);
+    }
     let record = &view.step.record;
     let info = |reason: &str, message: &str| not(type_, Condition::INFO, reason, message);
     match (record.phase, &record.fault) {
@@ -235,9 +247,9 @@ fn sentence(text: &str) -> String {
 }
 
 /// The summary: what is wrong, else what is missing, else that all is well.
-fn ready(findings: &[Finding; 5], view: &View<'_, PhysicalHost>) -> Finding {
-    if let Some(fault) = &view.step.record.fault {
-        return failed(types::READY, &fault.failure);
+fn ready(findings: &[Finding; 5], view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Finding {
+    if let Some(failure) = view.step.record.fault.as_ref().map(|fault| &fault.failure).or(useless) {
+        return failed(types::READY, failure);
     }
     let [connection, inspected, ..] = findings;
     match [connection, inspected].into_iter().find(|finding| finding.status != Condition::TRUE) {

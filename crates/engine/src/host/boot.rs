@@ -15,6 +15,13 @@ use crate::{
 pub const ASSUMED_BOOTED: &str =
     "Boot started, not observed: the BMC reports no boot progress, so the image is assumed to have booted.";
 
+/// Why a server cannot boot what anybody orders: its BMC shows so many virtual CD drives, which are the only way so far. `None` if
+/// it can.
+pub fn no_way_to_boot(drives: usize) -> Option<Failure> {
+    let message = "The BMC shows no virtual CD drive that could take an image, so the server cannot be booted for anybody, and nothing is done to it. Enable virtual media in the BMC (it may need a licence) and annotate the host with beskar7.io/inspect, or use another host.";
+    (drives == 0).then(|| Failure::new(Kind::NoVirtualMedia, message))
+}
+
 /// What a look says about a boot that was ordered.
 enum Evidence {
     /// The image was booted, as far as this BMC can tell.

@@ -19,7 +19,7 @@ mod step;
 mod tests;
 
 pub use anchor::{Anchor, AuthHold, Milestone, OutdatedRequest, Since};
-pub use boot::ASSUMED_BOOTED;
+pub use boot::{ASSUMED_BOOTED, no_way_to_boot};
 pub use cause::Cause;
 pub use goal::{Author, Claim, Consumer, Farewell, Goal, Order, PowerRequest, Recipe, Request, Road};
 pub use power::{is_running, runs_unasked};

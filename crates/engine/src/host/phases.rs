@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 
 use super::{
     Ask, Author, Claim, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Request, Since,
+    boot::no_way_to_boot,
     claims::{CHECKING_CONSUMER, Verdict, WAITING_FOR_CONSUMER, shortened},
     observe::seen_uuid,
     pace,
@@ -78,7 +79,14 @@ impl Scene<'_> {
             self.advance(Phase::Inspecting, "The BMC answers.");
         }
         self.take_inventory(seen);
-        self.advance(Phase::Available, "The inventory is taken; the host can be claimed.");
+        match refusal(seen) {
+            None => self.advance(Phase::Available, "The inventory is taken; the host can be claimed."),
+            Some(failure) => {
+                self.advance(Phase::Available, "The inventory is taken.");
+                self.event(true, failure.kind.reason(), &failure.message);
+                self.record.note(self.now(), failure.message);
+            }
+        }
         self.available();
     }
 
@@ -460,11 +468,7 @@ fn awaits_release(claim: &Claim, author: Author) -> String {
 
 /// Why this server cannot carry out an order, as far as its first look tells: nothing is done to it then.
 fn refusal(seen: &Seen) -> Option<Failure> {
-    if seen.media.as_ref().is_some_and(Vec::is_empty) {
-        let message = "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), or use another host.";
-        return Some(Failure::new(Kind::NoVirtualMedia, message));
-    }
-    None
+    seen.media.as_ref().and_then(|drives| no_way_to_boot(drives.len()))
 }
 
 fn shows_image(seen: &Seen, url: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Availability, Candidate, Capacity, MediaWays, Request};
+use crate::host::no_way_to_boot;
 
 /// How much a host must have at least. Zero asks for nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,10 +108,10 @@ impl MediaWays {
     /// What keeps a server from images of this scheme.
     fn bar(&self, scheme: &str) -> Option<Bar> {
         let takes = self.schemes.is_empty() || self.schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme));
-        match self.drives {
-            0 => Some(Bar::NoDrive),
-            _ => (!takes).then(|| Bar::Schemes(self.schemes.clone())),
+        if no_way_to_boot(self.drives as usize).is_some() {
+            return Some(Bar::NoDrive);
         }
+        (!takes).then(|| Bar::Schemes(self.schemes.clone()))
     }
 }
 
