@@ -1,9 +1,8 @@
 //! `x-kubernetes-validations`: rules in the Common Expression Language.
 //!
-//! A rule is read ([`parser`]), checked against the schema ([`checker`]), and refused if it could cost too much
-//! ([`estimate`]), all when the CustomResourceDefinition is written. When an object is written, rules run ([`eval`]) on
-//! the object as it is, without copying it, and stop when they have cost too much after all ([`cost`]). Words and
-//! numbers are those of kube-apiserver.
+//! A rule is read ([`parser`]) and checked against the schema ([`checker`]) when the CustomResourceDefinition is
+//! written. When an object is written, rules run ([`eval`]) on the object as it is, without copying it, and are stopped
+//! when they have cost too much ([`cost`]). What an expression could cost at most is not estimated.
 
 use serde_json::Value;
 
@@ -17,7 +16,6 @@ mod compile;
 mod convert;
 mod cost;
 mod decl;
-mod estimate;
 mod eval;
 mod field_path;
 mod format;
@@ -41,6 +39,7 @@ mod value;
 #[derive(Debug, Default)]
 pub struct Rules {
     root: Option<compile::Site>,
+    loops: bool,
 }
 
 impl Rules {
@@ -48,7 +47,12 @@ impl Rules {
     ///
     /// The schema must be structural: rules of one that is not are not worth a second complaint.
     pub fn compile(schema: &Schema, path: &str) -> Result<Self, Vec<FieldError>> {
-        compile::compile(schema.root(), path).map(|root| Self { root })
+        compile::compile(schema.root(), path).map(|(root, loops)| Self { root, loops })
+    }
+
+    /// Whether any rule iterates: then even a small object may take long to check.
+    pub fn may_take_long(&self) -> bool {
+        self.loops
     }
 
     /// What the rules say against the object. With `old`, rules about changes are asked too, and what was wrong before

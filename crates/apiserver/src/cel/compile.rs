@@ -1,7 +1,6 @@
 //! The rules of a schema, compiled where they stand.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::schema::{Kind, ListType, Node, Rule};
@@ -9,19 +8,11 @@ use crate::status::{FieldError, FieldFault};
 
 use super::ast;
 use super::checker;
-use super::decl::{Decl, count};
-use super::estimate;
+use super::decl::Decl;
 use super::eval::Program;
 use super::field_path;
 use super::parser;
 use super::types::Type;
-
-/// What one rule may cost by estimate.
-const RULE_LIMIT: u64 = 10_000_000;
-/// What all rules of a schema may cost by estimate.
-const SCHEMA_LIMIT: u64 = 100_000_000;
-/// As many rules are named when all together are too much.
-const NAMED: usize = 4;
 
 /// A place of a schema with rules here or below.
 #[derive(Debug)]
@@ -70,67 +61,49 @@ impl Reason {
     }
 }
 
-/// `Ok(None)` if there are no rules.
-pub(super) fn compile(root: &Node, path: &str) -> Result<Option<Site>, Vec<FieldError>> {
-    if !root.has_rules() {
-        return Ok(None);
-    }
-    let mut compiler = Compiler { errors: Vec::new(), total: 0, expensive: Vec::new() };
+/// `None` if there are no rules; and whether any of them iterates.
+pub(super) fn compile(root: &Node, path: &str) -> Result<(Option<Site>, bool), Vec<FieldError>> {
+    let mut compiler = Compiler { errors: Vec::new(), loops: false };
     let decl = Decl::read(root).map(Arc::new);
-    let site = compiler.site(root, decl.as_ref(), path, &Context { times: Some(1), uncorrelatable: None });
-    compiler.judge_total(path);
-    if compiler.errors.is_empty() { Ok(site) } else { Err(compiler.errors) }
-}
-
-/// What is above a place.
-#[derive(Clone)]
-struct Context {
-    /// How often the place can be in an object; `None` is not limited.
-    times: Option<u64>,
-    /// The list whose items have no old items.
-    uncorrelatable: Option<String>,
+    let site = compiler.site(root, decl.as_ref(), path, None);
+    if compiler.errors.is_empty() { Ok((site, compiler.loops)) } else { Err(compiler.errors) }
 }
 
 struct Compiler {
     errors: Vec<FieldError>,
-    total: u64,
-    /// The most expensive rules, the most expensive first.
-    expensive: Vec<(u64, String)>,
+    loops: bool,
 }
 
 impl Compiler {
-    fn site(&mut self, node: &Node, decl: Option<&Arc<Decl>>, path: &str, context: &Context) -> Option<Site> {
+    /// `uncorrelatable` is the list above whose items have no old items.
+    fn site(
+        &mut self,
+        node: &Node,
+        decl: Option<&Arc<Decl>>,
+        path: &str,
+        uncorrelatable: Option<&str>,
+    ) -> Option<Site> {
         if !node.has_rules() {
             return None;
         }
-        let below = |limit: Option<i64>| Context {
-            times: context.times.and_then(|times| limit.map(|limit| times.saturating_mul(count(limit)))),
-            uncorrelatable: context.uncorrelatable.clone(),
-        };
         let mut properties = BTreeMap::new();
         for (name, property) in &node.properties {
             let decl = child_decl(decl, name, property);
-            if let Some(site) = self.site(property, decl.as_ref(), &format!("{path}.properties[{name}]"), context) {
+            if let Some(site) =
+                self.site(property, decl.as_ref(), &format!("{path}.properties[{name}]"), uncorrelatable)
+            {
                 properties.insert(name.clone(), site);
             }
         }
         let values = node.additional_node().and_then(|values| {
-            let decl = inner_decl(decl);
-            self.site(
-                values,
-                decl.as_ref(),
-                &format!("{path}.additionalProperties"),
-                &below(node.limits.max_properties),
-            )
+            self.site(values, inner_decl(decl).as_ref(), &format!("{path}.additionalProperties"), uncorrelatable)
         });
         let items = node.items.as_deref().and_then(|items| {
-            let mut context = below(node.limits.max_items);
-            if node.list_type != Some(ListType::Map) && context.uncorrelatable.is_none() {
-                context.uncorrelatable = Some(path.to_owned());
-            }
-            self.site(items, inner_decl(decl).as_ref(), &format!("{path}.items"), &context)
+            let has_no_keys = node.list_type != Some(ListType::Map);
+            let uncorrelatable = uncorrelatable.or(has_no_keys.then_some(path));
+            self.site(items, inner_decl(decl).as_ref(), &format!("{path}.items"), uncorrelatable)
         });
-        let rules = self.rules(node, decl, path, context);
+        let rules = self.rules(node, decl, path, uncorrelatable);
         Some(Site {
             decl: Arc::clone(decl?),
             kind: node.kind.map_or("", Kind::name),
@@ -142,7 +115,13 @@ impl Compiler {
         })
     }
 
-    fn rules(&mut self, node: &Node, decl: Option<&Arc<Decl>>, path: &str, context: &Context) -> Vec<CompiledRule> {
+    fn rules(
+        &mut self,
+        node: &Node,
+        decl: Option<&Arc<Decl>>,
+        path: &str,
+        uncorrelatable: Option<&str>,
+    ) -> Vec<CompiledRule> {
         if node.rules.is_empty() {
             return Vec::new();
         }
@@ -155,7 +134,7 @@ impl Compiler {
         };
         let mut rules = Vec::new();
         for (index, rule) in node.rules.iter().enumerate() {
-            if let Some(mut compiled) = self.rule(rule, decl, &format!("{path}[{index}]"), context) {
+            if let Some(mut compiled) = self.rule(rule, decl, &format!("{path}[{index}]"), uncorrelatable) {
                 compiled.field_path = field_path::normalized(&rule.field_path, node).unwrap_or_default();
                 rules.push(compiled);
             }
@@ -163,7 +142,13 @@ impl Compiler {
         rules
     }
 
-    fn rule(&mut self, rule: &Rule, decl: &Arc<Decl>, path: &str, context: &Context) -> Option<CompiledRule> {
+    fn rule(
+        &mut self,
+        rule: &Rule,
+        decl: &Arc<Decl>,
+        path: &str,
+        uncorrelatable: Option<&str>,
+    ) -> Option<CompiledRule> {
         if rule.rule.trim().is_empty() {
             return None;
         }
@@ -172,23 +157,21 @@ impl Compiler {
         let rule_path = format!("{path}.rule");
         let compiled = match compiled {
             Ok(compiled) => {
-                let times = context.times.unwrap_or_else(|| decl.most_in_a_request());
-                let cost = compiled.cost.saturating_mul(times);
-                self.judge_cost("estimated rule cost", cost, &rule_path);
+                self.loops |= compiled.loops;
                 Some(compiled)
             }
             Err(Wrong::Expression(why)) => {
-                self.refuse(rule, &rule_path, why);
+                self.refuse(&rule.rule, &rule_path, why);
                 None
             }
             Err(Wrong::Type) => {
-                self.refuse(rule, &rule_path, "cel expression must evaluate to a bool".to_owned());
+                self.refuse(&rule.rule, &rule_path, "cel expression must evaluate to a bool".to_owned());
                 None
             }
         };
         let mentions_old_self = compiled.as_ref().is_some_and(|compiled| compiled.mentions_old_self);
         let message_expression = self.message_expression(rule, decl, path, optional);
-        match (&context.uncorrelatable, rule.optional_old_self) {
+        match (uncorrelatable, rule.optional_old_self) {
             (Some(list), _) if mentions_old_self => {
                 let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
                 self.errors.push(FieldError::invalid(rule_path, rule.rule.as_str(), why));
@@ -230,41 +213,17 @@ impl Compiler {
         let path = format!("{path}.messageExpression");
         match expression(source, decl, optional, &Type::Text) {
             Ok(compiled) => {
-                self.judge_cost("estimated messageExpression cost", compiled.cost, &path);
+                self.loops |= compiled.loops;
                 return Some((compiled.program, source.clone()));
             }
-            Err(Wrong::Expression(why)) => self.refuse(rule, &path, format!("messageExpression {why}")),
-            Err(Wrong::Type) => self.refuse(rule, &path, "messageExpression must evaluate to a string".to_owned()),
+            Err(Wrong::Expression(why)) => self.refuse(source, &path, format!("messageExpression {why}")),
+            Err(Wrong::Type) => self.refuse(source, &path, "messageExpression must evaluate to a string".to_owned()),
         }
         None
     }
 
-    fn refuse(&mut self, rule: &Rule, path: &str, why: String) {
-        self.errors.push(FieldError::new(FieldFault::InvalidShown(shown(rule)), path, why));
-    }
-
-    fn judge_cost(&mut self, what: &str, cost: u64, path: &str) {
-        if cost > RULE_LIMIT {
-            self.errors.push(FieldError::forbidden(path, too_expensive(what, cost, RULE_LIMIT)));
-        }
-        self.total = self.total.saturating_add(cost);
-        let position = self.expensive.partition_point(|(other, _)| *other >= cost);
-        if cost > 0 && position < NAMED {
-            self.expensive.insert(position, (cost, path.to_owned()));
-            self.expensive.truncate(NAMED);
-        }
-    }
-
-    fn judge_total(&mut self, path: &str) {
-        if self.total <= SCHEMA_LIMIT {
-            return;
-        }
-        for (_, rule) in &self.expensive {
-            let why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-            self.errors.push(FieldError::forbidden(rule.as_str(), why));
-        }
-        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        self.errors.push(FieldError::forbidden(path, too_expensive(what, self.total, SCHEMA_LIMIT)));
+    fn refuse(&mut self, source: &str, path: &str, why: String) {
+        self.errors.push(FieldError::invalid(path, source, why));
     }
 }
 
@@ -288,7 +247,7 @@ fn inner_decl(decl: Option<&Arc<Decl>>) -> Option<Arc<Decl>> {
 struct Compiled {
     program: Program,
     mentions_old_self: bool,
-    cost: u64,
+    loops: bool,
 }
 
 /// Why an expression cannot be used.
@@ -308,66 +267,8 @@ fn expression(source: &str, decl: &Arc<Decl>, optional_old_self: bool, wanted: &
     if checked.types.get(parsed.expr.id) != Some(wanted) {
         return Err(Wrong::Type);
     }
-    let cost = estimate::most(&parsed.expr, &checked, decl);
-    let mentions_old_self = checked.mentions_old_self;
+    let (mentions_old_self, loops) = (checked.mentions_old_self, parsed.loops);
     let program = Program::new(parsed.expr, checked)
         .map_err(|why| Wrong::Expression(format!("program instantiation failed: {why}")))?;
-    Ok(Compiled { program, mentions_old_self, cost })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "it is shown with few digits")]
-fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
-    let factor = cost as f64 / limit as f64;
-    let factor = if factor > 100.0 {
-        "more than 100x".to_owned()
-    } else if factor < 1.5 {
-        format!("{factor:.6}x")
-    } else {
-        format!("{factor:.1}x")
-    };
-    format!(
-        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
-         maxLength where arrays, maps, and strings are declared)"
-    )
-}
-
-/// A rule as Go shows one. A pointer's address means nothing to anybody; it is always the same here.
-fn shown(rule: &Rule) -> String {
-    let pointer = |there: bool| if there { "0xc000000000" } else { "nil" };
-    format!(
-        "apiextensions.ValidationRule{{Rule:{}, Message:{}, MessageExpression:{}, \
-         Reason:(*apiextensions.FieldValueErrorReason)({}), FieldPath:{}, OptionalOldSelf:(*bool)({})}}",
-        quoted(&rule.rule),
-        quoted(&rule.message),
-        quoted(&rule.message_expression),
-        pointer(rule.reason.is_some()),
-        quoted(&rule.field_path),
-        pointer(rule.optional_old_self.is_some()),
-    )
-}
-
-/// As Go's `%q`.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{b}' => quoted.push_str("\\v"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\0'..'\u{20}' | '\u{7f}' => {
-                // Writing to a string cannot fail.
-                let _ = write!(quoted, "\\x{:02x}", u32::from(letter));
-            }
-            letter => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
+    Ok(Compiled { program, mentions_old_self, loops })
 }

@@ -14,8 +14,12 @@ use super::value::{Entries, Evaluated, Fault, Val, Work};
 
 /// What one expression may cost.
 pub(super) const CALL_LIMIT: u64 = 1_000_000;
-/// How many comparisons inside of containers one expression may need; about a second.
-const WORK_LIMIT: u64 = 20_000_000;
+/// So many comparisons inside of containers, or pieces of texts that are made, count as one unit of cost: Kubernetes does
+/// not count them.
+const WORK_PER_COST: u64 = 20;
+
+/// How many bytes of a text are copied in the time of one comparison.
+const PIECE: u64 = 16;
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
@@ -67,7 +71,7 @@ impl Program {
             patterns: HashMap::new(),
         };
         let value = run.eval(&self.expr);
-        (value, run.spent)
+        (value, run.total())
     }
 }
 
@@ -152,7 +156,11 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn charge(&mut self, cost: u64) -> Evaluated<()> {
         self.spent = self.spent.saturating_add(cost);
-        if self.spent > CALL_LIMIT || self.work.done() > WORK_LIMIT { Err(Fault::OverBudget) } else { Ok(()) }
+        if self.total() > CALL_LIMIT { Err(Fault::OverBudget) } else { Ok(()) }
+    }
+
+    fn total(&self) -> u64 {
+        self.spent.saturating_add(self.work.done() / WORK_PER_COST)
     }
 
     fn node(&self, expr: &Expr) -> Option<&'a Node> {
@@ -310,6 +318,9 @@ impl<'a> Run<'a> {
             }
             fun => library::call(fun, &args, &self.work)?,
         };
+        if let Val::Text(text) = &value {
+            self.work.count(text.len() as u64 / PIECE);
+        }
         self.charge(super::cost::of_result(fun, &value))?;
         Ok(value)
     }

@@ -1,6 +1,6 @@
 //! Tokens to expressions.
 
-use super::ast::{Call, Element, Entry, Expr, Issue, Kind, Literal, Select};
+use super::ast::{Call, Element, Entry, Expr, Issue, Kind, Literal, Select, Shape};
 use super::lexer::{Lexeme, SMALLEST_INT, Token, lex};
 use super::macros;
 
@@ -8,9 +8,6 @@ use super::macros;
 const DEEPEST: u16 = 100;
 /// How long an expression may be, in code points.
 const LONGEST: usize = 100_000;
-
-const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
-                       BYTES, IDENTIFIER}";
 
 /// Words that name nothing, though no rule of the grammar uses them.
 pub(super) const RESERVED: [&str; 17] = [
@@ -38,6 +35,8 @@ pub(super) const RESERVED: [&str; 17] = [
 pub(super) struct Parsed {
     pub(super) expr: Expr,
     pub(super) nodes: usize,
+    /// Whether it iterates, so that its cost does not depend on its own length alone.
+    pub(super) loops: bool,
 }
 
 pub(super) fn parse(source: &str) -> Result<Parsed, Vec<Issue>> {
@@ -51,7 +50,7 @@ pub(super) fn parse(source: &str) -> Result<Parsed, Vec<Issue>> {
     let parsed = parser.whole();
     issues.append(&mut parser.build.issues);
     match parsed {
-        Ok(expr) if issues.is_empty() => Ok(Parsed { expr, nodes: parser.build.nodes }),
+        Ok(expr) if issues.is_empty() => Ok(Parsed { expr, nodes: parser.build.nodes, loops: parser.build.loops }),
         Ok(_) => Err(issues),
         Err(Stop(issue)) => {
             issues.push(issue);
@@ -76,6 +75,7 @@ struct Parser {
 #[derive(Default)]
 pub(super) struct Builder {
     nodes: usize,
+    loops: bool,
     issues: Vec<Issue>,
 }
 
@@ -95,6 +95,7 @@ impl Builder {
                 .max()
                 .unwrap_or(0),
         };
+        self.loops |= matches!(&kind, Kind::Fold(fold) if fold.shape != Shape::Bind);
         let id = self.nodes;
         self.nodes += 1;
         Expr { id, at, depth: below.saturating_add(1), kind }
@@ -126,9 +127,7 @@ impl Parser {
         if self.peek() == &Token::End {
             return Ok(expr);
         }
-        // One token too many is extraneous; more than one is another expression.
-        let extraneous = self.lexemes.get(self.next + 1).is_none_or(|after| after.token == Token::End);
-        Err(self.unexpected(if extraneous { "extraneous" } else { "mismatched" }, "<EOF>"))
+        Err(self.unexpected("the end of the expression"))
     }
 
     fn peek(&self) -> &Token {
@@ -140,7 +139,7 @@ impl Parser {
     }
 
     fn text(&self) -> &str {
-        self.lexemes.get(self.next).map_or("<EOF>", |lexeme| &lexeme.text)
+        self.lexemes.get(self.next).map_or("", |lexeme| &lexeme.text)
     }
 
     fn is(&self, sign: &str) -> bool {
@@ -156,24 +155,14 @@ impl Parser {
         })
     }
 
-    fn syntax(&self, text: &str) -> Stop {
-        Stop(Issue { at: self.at(), text: format!("Syntax error: {text}") })
+    fn unexpected(&self, expected: &str) -> Stop {
+        let found = if self.peek() == &Token::End { "the end" } else { &format!("'{}'", self.text()) };
+        Stop(Issue { at: self.at(), text: format!("Syntax error: {found} stands where {expected} should be") })
     }
 
-    fn unexpected(&self, how: &str, expected: &str) -> Stop {
-        self.syntax(&format!("{how} input '{}' expecting {expected}", self.text()))
-    }
-
-    /// The closing sign of something; what stands there instead may be one too many, or the sign is missing.
+    /// The closing sign of something.
     fn close(&mut self, sign: &'static str) -> Step<()> {
-        if self.take(sign).is_some() {
-            return Ok(());
-        }
-        let after = self.lexemes.get(self.next + 1).map(|lexeme| &lexeme.token);
-        if after == Some(&Token::Sign(sign)) {
-            return Err(self.unexpected("extraneous", &format!("'{sign}'")));
-        }
-        Err(self.syntax(&format!("missing '{sign}' at '{}'", self.text())))
+        self.take(sign).map(|_| ()).ok_or_else(|| self.unexpected(&format!("'{sign}'")))
     }
 
     fn checked(expr: Expr) -> Step<Expr> {
@@ -191,9 +180,7 @@ impl Parser {
         let cond = self.logical()?;
         let expr = if let Some(at) = self.take("?") {
             let yes = self.logical()?;
-            if self.take(":").is_none() {
-                return Err(self.unexpected("mismatched", "':'"));
-            }
+            self.close(":")?;
             let no = self.expression()?;
             let expr = self.build.call(at, "_?_:_", vec![cond, yes, no]);
             Self::checked(expr)?
@@ -309,11 +296,7 @@ impl Parser {
             operand = if let Some(at) = self.take(".") {
                 let optional = self.take("?").is_some();
                 let Token::Ident(field) = self.peek().clone() else {
-                    if matches!(self.peek(), Token::Literal(Literal::Bool(_) | Literal::Null)) {
-                        return Err(self.unexpected("mismatched", "IDENTIFIER"));
-                    }
-                    let text = if self.peek() == &Token::End { "" } else { self.text() };
-                    return Err(self.syntax(&format!("no viable alternative at input '.{text}'")));
+                    return Err(self.unexpected("the name of a field"));
                 };
                 let field_at = self.at();
                 self.next += 1;
@@ -356,7 +339,7 @@ impl Parser {
             {
                 self.next += 1;
                 let Token::Ident(name) = self.peek().clone() else {
-                    return Err(self.unexpected("mismatched", OPERAND));
+                    return Err(self.unexpected("a value"));
                 };
                 self.name(at, name)
             }
@@ -374,15 +357,7 @@ impl Parser {
                 self.next += 1;
                 self.map(at)
             }
-            _ => {
-                let after = self.lexemes.get(self.next + 1).map(|lexeme| &lexeme.token);
-                let goes_on = match after {
-                    Some(Token::Sign(sign)) => matches!(*sign, "[" | "{" | "(" | "." | "-" | "!"),
-                    Some(Token::End) | None => false,
-                    Some(_) => true,
-                };
-                Err(self.unexpected(if goes_on { "extraneous" } else { "mismatched" }, OPERAND))
-            }
+            _ => Err(self.unexpected("a value")),
         }
     }
 
@@ -431,9 +406,6 @@ impl Parser {
         if self.take(end).is_some() {
             return Ok(args);
         }
-        if self.peek() == &Token::End {
-            return Err(self.unexpected("mismatched", &OPERAND.replace("'(', ", "'(', ')', ")));
-        }
         loop {
             args.push(self.expression()?);
             if self.take(",").is_none() {
@@ -452,7 +424,7 @@ impl Parser {
                 if self.take("]").is_some() {
                     break;
                 }
-                return Err(self.unexpected("mismatched", "{']', ','}"));
+                return Err(self.unexpected("',' or ']'"));
             }
         }
         let expr = self.build.node(at, Kind::List(elements));
@@ -470,7 +442,7 @@ impl Parser {
                 if self.take("}").is_some() {
                     break;
                 }
-                return Err(self.unexpected("mismatched", "{'}', ','}"));
+                return Err(self.unexpected("',' or '}'"));
             }
         }
         let expr = self.build.node(at, Kind::Map(entries));

@@ -432,7 +432,7 @@ impl<'a> Val<'a> {
 pub(super) struct Work(Cell<u64>);
 
 impl Work {
-    fn count(&self, more: u64) {
+    pub(super) fn count(&self, more: u64) {
         self.0.set(self.0.get().saturating_add(more));
     }
 

@@ -59,6 +59,11 @@ pub(crate) const KNOWN_DIFFERENCES: &[KnownDifference] = &[
         reason: "There is no warning when an update leaves alone what has always broken a rule.",
     },
     KnownDifference {
+        cases: &["rules_that_cost_too_much"],
+        at: "*",
+        reason: "A definition is not refused because its rules could cost too much: rules that do are stopped, and the object is refused.",
+    },
+    KnownDifference {
         cases: &["numbers_keep_their_shape"],
         at: "/body/message",
         reason: "Numbers that are too large for any float are refused in other words.",

@@ -12,9 +12,8 @@ fn over(spec: &Value, value: &Value) -> String {
 fn a_triple_loop_is_cut() {
     let rule = "self.all(x, self.all(y, self.all(z, x != 1)))";
     let spec = json!({
-        "type": "array", "maxItems": 100, "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": rule}],
+        "type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": rule}],
     });
-    // The estimate goes by `maxItems`; more items than that are for the schema to refuse.
     let items: Vec<i64> = vec![2; 300];
     assert_eq!(
         over(&spec, &json!(items)),
@@ -47,31 +46,27 @@ fn all_rules_of_an_object_share_a_budget() {
 }
 
 #[test]
-fn unbounded_loops_inside_each_other_are_refused() {
+fn unbounded_loops_inside_each_other_are_cut() {
     let spec = json!({
         "type": "array", "items": {"type": "string"},
         "x-kubernetes-validations": [{"rule": "self.all(x, self.exists(y, x == y))"}],
     });
-    let errors = compiled(&spec).err().unwrap();
-    assert!(
-        errors[0].ends_with(
-            "Forbidden: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or adding \
-             maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
-        ),
-        "{errors:?}"
-    );
-    assert_eq!(errors.len(), 3, "the rule, that it contributed, and the sum: {errors:?}");
+    assert_eq!(said(&spec, &json!(["a", "b"]), None), Vec::<String>::new());
+    let many: Vec<String> = (0..3_000).map(|number| number.to_string()).collect();
+    let error = over(&spec, &json!(many));
+    assert!(error.contains("actual cost limit exceeded"), "{error}");
 }
 
 #[test]
 fn strings_and_lists_do_not_explode() {
     let text = json!({
-        "type": "string", "maxLength": 100,
+        "type": "string",
         "x-kubernetes-validations": [{
             "rule": "self.replace('', self).replace('', self).replace('', self).replace('', self).size() > 0"
         }],
     });
-    assert!(compiled(&text).is_err(), "too expensive by estimate");
+    let error = over(&text, &json!("x".repeat(100)));
+    assert!(error.contains("actual cost limit exceeded"), "{error}");
     let list = json!({
         "type": "object", "properties": {"l": {"type": "array", "maxItems": 2, "items": {"type": "integer"}}},
         "x-kubernetes-validations": [{
@@ -83,6 +78,17 @@ fn strings_and_lists_do_not_explode() {
     let mut list = list;
     list["x-kubernetes-validations"] = json!([{"rule": format!("{doubling}.hasValue()")}]);
     assert!(compiled(&list).is_err(), "macros that double are refused");
+}
+
+#[test]
+fn large_texts_made_again_and_again_are_cut() {
+    let spec = json!({
+        "type": "object",
+        "properties": {"s": {"type": "string"}, "l": {"type": "array", "items": {"type": "integer"}}},
+        "x-kubernetes-validations": [{"rule": "self.l.all(x, self.s.replace('', self.s).size() > 0)"}],
+    });
+    let error = over(&spec, &json!({"s": "x".repeat(3_000), "l": vec![1; 1_000]}));
+    assert!(error.contains("actual cost limit exceeded"), "{error}");
 }
 
 #[test]

@@ -140,9 +140,7 @@ fn what_can_be_wrong_about_a_rule_besides_its_expression() {
         ),
         (
             json!({"rule": "true", "messageExpression": "1"}),
-            "messageExpression: Invalid value: apiextensions.ValidationRule{Rule:\"true\", Message:\"\", \
-             MessageExpression:\"1\", Reason:(*apiextensions.FieldValueErrorReason)(nil), FieldPath:\"\", \
-             OptionalOldSelf:(*bool)(nil)}: messageExpression must evaluate to a string",
+            "messageExpression: Invalid value: \"1\": messageExpression must evaluate to a string",
         ),
     ] {
         let spec =
