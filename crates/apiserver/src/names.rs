@@ -163,20 +163,11 @@ pub fn check_metadata(object: &Value, scope: Scope, valid_name: fn(&str) -> Resu
 pub fn check_metadata_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if object::is_deleting(old) {
-        let added: Vec<String> = object::finalizers(new)
-            .filter(|finalizer| !object::finalizers(old).any(|had| had == *finalizer))
-            .map(|finalizer| format!("{finalizer:?}"))
-            .collect();
+        let had = |finalizer: &&str| object::finalizers(old).any(|had| had == *finalizer);
+        let added: Vec<&str> = object::finalizers(new).filter(|finalizer| !had(finalizer)).collect();
         if !added.is_empty() {
-            let mut added = added;
-            added.sort();
-            errors.push(FieldError::forbidden(
-                "metadata.finalizers",
-                format!(
-                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                    added.join(", ")
-                ),
-            ));
+            let why = format!("no new finalizers can be added if the object is being deleted, found {added:?}");
+            errors.push(FieldError::forbidden("metadata.finalizers", why));
         }
     }
     if object::resource_version(new).is_empty() {
@@ -197,17 +188,7 @@ pub fn check_metadata_update(new: &Value, old: &Value) -> Vec<FieldError> {
 
 fn immutable(key: &str, value: Option<&Value>) -> FieldError {
     let path = format!("metadata.{key}");
-    let shown = match value {
-        None if key.ends_with("Timestamp") || key.ends_with("Seconds") => "null".to_owned(),
-        None => "\"\"".to_owned(),
-        // Go shows times in its own way.
-        Some(Value::String(time)) if key.ends_with("Timestamp") => match time.parse::<jiff::Timestamp>() {
-            Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S +0000 UTC").to_string(),
-            Err(_) => format!("{time:?}"),
-        },
-        Some(value) => value.to_string(),
-    };
-    FieldError::new(FieldFault::InvalidShown(shown), path, "field is immutable")
+    FieldError::invalid(path, value.cloned().unwrap_or_default(), "field is immutable")
 }
 
 fn check_labels(object: &Value) -> Vec<FieldError> {
@@ -306,12 +287,8 @@ fn check_finalizers(object: &Value) -> Vec<FieldError> {
     }
     let has = |wanted: &str| object::finalizers(object).any(|finalizer| finalizer == wanted);
     if has("orphan") && has("foregroundDeletion") {
-        let all: Vec<String> = object::finalizers(object).map(|finalizer| format!("{finalizer:?}")).collect();
-        errors.push(FieldError::new(
-            FieldFault::InvalidShown(format!("[]string{{{}}}", all.join(", "))),
-            path,
-            "finalizer orphan and foregroundDeletion cannot be both set",
-        ));
+        let all: Vec<&str> = object::finalizers(object).collect();
+        errors.push(FieldError::invalid(path, all, "finalizer orphan and foregroundDeletion cannot be both set"));
     }
     errors
 }

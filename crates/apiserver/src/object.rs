@@ -2,16 +2,18 @@
 
 use serde_json::{Map, Value};
 
-/// What Go's decoder calls a value.
-pub(crate) fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+use crate::status::wrong_type;
+
+/// Whether a document is an object that says in the right form what it is; nothing at all is let pass.
+pub(crate) fn check_type_fields(document: &Value) -> Result<(), String> {
+    if !document.is_object() && !document.is_null() {
+        return Err(wrong_type("the document", "an object", document));
     }
+    let wrong = ["apiVersion", "kind"].into_iter().find_map(|key| {
+        let value = document.get(key).filter(|value| !value.is_string() && !value.is_null())?;
+        Some(wrong_type(key, "a string", value))
+    });
+    wrong.map_or(Ok(()), Err)
 }
 
 /// `metadata`, if the object has it.
@@ -84,7 +86,7 @@ pub fn labels(object: &Value) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
 
-/// Writes whole numbers as Go does, without a point: `1.0` becomes `1`.
+/// Writes whole numbers without a point, as Kubernetes does: `1.0` becomes `1`.
 pub(crate) fn write_whole_numbers_plainly(value: &mut Value) {
     // Beyond this, not every whole number has a float of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;

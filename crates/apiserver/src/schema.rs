@@ -12,14 +12,13 @@ mod defaults;
 mod embedded;
 mod format;
 mod lists;
-mod meta;
+pub(crate) mod meta;
 mod node;
 mod path;
 pub(crate) mod pattern;
 mod prune;
 mod ratchet;
 mod read;
-mod scale;
 mod spec;
 mod structural;
 mod validate;
@@ -30,8 +29,7 @@ pub(crate) use format::is_request_uri;
 pub use node::{Additional, Kind, Limits, ListType, MapType, Node, Pattern, Rule};
 pub(crate) use path::{NIL, Path};
 pub(crate) use read::Props;
-pub use scale::check_scale;
-pub(crate) use spec::{find, shown_texts};
+pub(crate) use spec::find;
 pub(crate) use structural::unsupported as path_faults;
 
 /// A structural schema.
@@ -96,7 +94,7 @@ impl Schema {
     }
 
     /// Gives an object that comes in the form that the schema says: fields that it does not know go, and `metadata`,
-    /// also that of embedded resources, becomes what Go would make of it. Returns the paths of the unknown fields, as
+    /// also that of embedded resources, gets its usual form. Returns the paths of the unknown fields, as
     /// `spec.a[0].b`, in the order in which strict decoding reports them. `Err` is what the decoder says about metadata
     /// that cannot be read.
     pub fn coerce(&self, object: &mut Value) -> Result<Vec<String>, String> {

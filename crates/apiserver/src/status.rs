@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 mod shown;
 
-pub(crate) use shown::{go_value, quoted, shown, shown_float};
+pub(crate) use shown::{quoted, shown, wrong_type};
 
 /// What a client asked for could not be done.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -238,14 +238,10 @@ pub enum FieldFault {
     Duplicate(Value),
     /// `Invalid value: …`.
     Invalid(Value),
-    /// `Invalid value: …`, for values that Go shows in a way of its own: this text, as it is.
-    InvalidShown(String),
     /// `Invalid value: …`, with the cause `FieldValueTypeInvalid`.
     TypeInvalid(Value),
     /// `Unsupported value: …: supported values: …`, in this order.
     Unsupported(Value, Vec<String>),
-    /// The same for values that Go shows in a way of its own: this text, as it is.
-    UnsupportedShown(String, Vec<String>),
     /// `Forbidden`.
     Forbidden,
     /// `Too long: may not be more than … bytes`.
@@ -288,9 +284,9 @@ impl FieldError {
         let reason = match self.fault {
             FieldFault::Required => "FieldValueRequired",
             FieldFault::Duplicate(_) => "FieldValueDuplicate",
-            FieldFault::Invalid(_) | FieldFault::InvalidShown(_) => "FieldValueInvalid",
+            FieldFault::Invalid(_) => "FieldValueInvalid",
             FieldFault::TypeInvalid(_) => "FieldValueTypeInvalid",
-            FieldFault::Unsupported(..) | FieldFault::UnsupportedShown(..) => "FieldValueNotSupported",
+            FieldFault::Unsupported(..) => "FieldValueNotSupported",
             FieldFault::Forbidden => "FieldValueForbidden",
             FieldFault::TooLong(_) => "FieldValueTooLong",
             FieldFault::TooMany { .. } => "FieldValueTooMany",
@@ -308,9 +304,7 @@ impl FieldError {
             FieldFault::Invalid(value) | FieldFault::TypeInvalid(value) => {
                 format!("Invalid value: {}", shown(value))
             }
-            FieldFault::InvalidShown(shown) => format!("Invalid value: {shown}"),
             FieldFault::Unsupported(value, supported) => unsupported(&shown(value), supported),
-            FieldFault::UnsupportedShown(shown, supported) => unsupported(shown, supported),
             FieldFault::Forbidden => "Forbidden".to_owned(),
             FieldFault::TooLong(most) => format!("Too long: may not be more than {most} bytes"),
             FieldFault::TooMany { actual, most } => {

@@ -29,7 +29,7 @@ use crate::status::{Failure, Qualified};
 use crate::store::{Entry, Revision, Store, StoreError};
 
 pub use self::decode::Incoming;
-pub(crate) use self::decode::{not_another_built_in, not_registered};
+pub(crate) use self::decode::not_another_built_in;
 pub use self::delete::{DeleteOptions, Deleted, Propagation};
 pub(crate) use self::lens::Lens;
 pub(crate) use self::list::{Found, prefix as list_prefix};

@@ -133,8 +133,7 @@ impl WatchOptions {
     pub fn read(parameters: &ListParameters, selector: Selector) -> Result<Self, Failure> {
         let revision = match parameters.resource_version.as_str() {
             "" => 0,
-            text => parse_uint(text)
-                .map_err(|why| plain_failure(format!("resourceVersion: Invalid value: {text:?}: {why}")))?,
+            text => parse_uint(text).map_err(|why| plain_failure(format!("resourceVersion: {why}")))?,
         };
         let start = match (parameters.send_initial_events, revision) {
             (Some(true), _) => Start::PresentWithBookmark,

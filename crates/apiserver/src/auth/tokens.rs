@@ -177,11 +177,8 @@ impl Auth {
             .map(|&audience| audience.to_owned())
             .collect();
         if common.is_empty() {
-            return Err(because(format!(
-                "token audiences {} is invalid for the target audiences {}",
-                quoted(&for_whom),
-                quoted(audiences)
-            )));
+            let why = format!("token audiences {for_whom:?} is invalid for the target audiences {audiences:?}");
+            return Err(because(why));
         }
         self.check_time(&claims).map_err(because)?;
         let (namespace, name) = (text("/kubernetes.io/namespace"), text("/kubernetes.io/serviceaccount/name"));
@@ -240,12 +237,6 @@ impl Auth {
             .parse::<Timestamp>()
             .is_ok_and(|deleted| self.0.clock.now().duration_since(deleted) > LEEWAY)
     }
-}
-
-/// As Go's `%q` shows a list.
-fn quoted(texts: &[&str]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
-    format!("[{}]", texts.join(" "))
 }
 
 fn shown(seconds: i64) -> String {

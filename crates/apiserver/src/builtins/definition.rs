@@ -62,7 +62,7 @@ fn default(new: &mut Value) {
     }
 }
 
-/// Leaves out what Go leaves out of a schema.
+/// Leaves out what Kubernetes leaves out of a schema.
 fn tidy(schema: &mut Value) {
     const EMPTY: [&str; 23] = [
         "id",

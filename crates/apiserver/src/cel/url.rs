@@ -14,21 +14,24 @@ pub(super) struct Url {
 }
 
 impl Url {
-    /// `Err` is the reason in Go's words.
+    /// `Err` is the reason.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("parse {text:?}: {why}");
+        Self::read(text).map_err(|why| format!("{text:?} is not a URL: {why}"))
+    }
+
+    fn read(text: &str) -> Result<Self, &'static str> {
         if text.is_empty() {
-            return Err(wrong("empty url"));
+            return Err("it is empty");
         }
         if text.chars().any(|letter| letter.is_ascii_control()) {
-            return Err(wrong("net/url: invalid control character in URL"));
+            return Err("it has a control character");
         }
-        let (scheme, rest) = split_scheme(text).map_err(wrong)?;
+        let (scheme, rest) = split_scheme(text)?;
         let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         if !rest.starts_with('/') {
             if scheme.is_empty() {
-                return Err(wrong("invalid URI for request"));
+                return Err("it has neither a scheme nor a path from the root");
             }
             return Ok(Self {
                 scheme,
@@ -46,8 +49,8 @@ impl Url {
             _ => ("", rest),
         };
         let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-        check_host(host).map_err(|why| wrong(&why))?;
-        check_escapes(path).map_err(|why| wrong(&why))?;
+        check_host(host)?;
+        check_escapes(path)?;
         Ok(Self {
             scheme,
             host: host.to_owned(),
@@ -135,7 +138,7 @@ fn split_scheme(text: &str) -> Result<(String, &str), &'static str> {
         match letter {
             'a'..='z' | 'A'..='Z' => {}
             '0'..='9' | '+' | '-' | '.' if position > 0 => {}
-            ':' if position == 0 => return Err("missing protocol scheme"),
+            ':' if position == 0 => return Err("its scheme is missing"),
             ':' => {
                 let (scheme, rest) = text.split_at(position);
                 return Ok((scheme.to_ascii_lowercase(), rest.get(1..).unwrap_or_default()));
@@ -146,35 +149,26 @@ fn split_scheme(text: &str) -> Result<(String, &str), &'static str> {
     Ok((String::new(), text))
 }
 
-fn check_host(host: &str) -> Result<(), String> {
+fn check_host(host: &str) -> Result<(), &'static str> {
     let port = if host.starts_with('[') {
-        let Some((_, after)) = host.rsplit_once(']') else { return Err("missing ']' in host".to_owned()) };
+        let Some((_, after)) = host.rsplit_once(']') else { return Err("its host lacks a ']'") };
         after
     } else {
         host.find(':').and_then(|colon| host.get(colon..)).unwrap_or_default()
     };
     if !port.is_empty() && !port.strip_prefix(':').is_some_and(|port| port.bytes().all(|digit| digit.is_ascii_digit()))
     {
-        return Err(format!("invalid port {port:?} after host"));
+        return Err("its port is not a number");
     }
-    if let Some(wrong) =
-        host.chars().find(|letter| matches!(letter, ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}'))
-    {
-        return Err(format!("invalid character {:?} in host name", wrong.to_string()));
+    if host.contains([' ', '"', '<', '>', '\\', '^', '`', '{', '|', '}']) {
+        return Err("its host has a character that is not allowed there");
     }
     check_escapes(host)
 }
 
-fn check_escapes(text: &str) -> Result<(), String> {
-    let bytes = text.as_bytes();
-    for (position, _) in text.match_indices('%') {
-        let digits = bytes.get(position + 1..position + 3);
-        if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-            let shown: String = text.get(position..).unwrap_or_default().chars().take(3).collect();
-            return Err(format!("invalid URL escape {shown:?}"));
-        }
-    }
-    Ok(())
+fn check_escapes(text: &str) -> Result<(), &'static str> {
+    let is_escape = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    if text.split('%').skip(1).all(is_escape) { Ok(()) } else { Err("a '%' is not followed by two hexadecimal digits") }
 }
 
 fn unescaped(text: &str) -> Option<String> {

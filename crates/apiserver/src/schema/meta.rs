@@ -5,11 +5,10 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::node::Node;
+use super::node::{Kind, Node};
 use super::path::Path;
 use super::read;
-use crate::object::json_kind;
-use crate::status::quoted;
+use crate::status::wrong_type;
 
 /// The schema of `apiVersion`, `kind` or `metadata`.
 pub(crate) fn known(key: &str) -> Option<&'static Node> {
@@ -66,14 +65,18 @@ fn object_meta() -> Value {
             "type": "array",
             "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
             "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "uid",
-            "items": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
-                "apiVersion": text,
-                "blockOwnerDeletion": flag,
-                "controller": flag,
-                "kind": text,
-                "name": text,
-                "uid": text,
-            }},
+            "items": {
+                "type": "object", "x-kubernetes-map-type": "atomic",
+                "required": ["apiVersion", "kind", "name", "uid"],
+                "properties": {
+                    "apiVersion": text,
+                    "blockOwnerDeletion": flag,
+                    "controller": flag,
+                    "kind": text,
+                    "name": text,
+                    "uid": text,
+                },
+            },
         },
         "resourceVersion": text,
         "selfLink": text,
@@ -81,109 +84,39 @@ fn object_meta() -> Value {
     }})
 }
 
-/// Gives `metadata` the form that it has in Go: what is unknown or empty goes. `Err` is what Go's decoder says about
-/// values of the wrong type.
+/// Gives `metadata` the form in which Kubernetes keeps it: what is unknown or empty goes. `Err` is about a value of the
+/// wrong type.
 pub(crate) fn decode(metadata: &mut Value, path: &Path<'_>, unknown: &mut Vec<String>) -> Result<(), String> {
     match metadata {
         Value::Null => *metadata = Value::Object(Map::new()),
-        Value::Object(fields) => decode_fields(fields, "ObjectMeta", &META_FIELDS, "", path, unknown)?,
-        other => {
-            return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", json_kind(other)));
-        }
+        Value::Object(fields) => decode_fields(fields, &OBJECT_META, path, unknown)?,
+        other => return Err(wrong_type(path, "an object", other)),
     }
     Ok(())
 }
 
-/// A field of a Go struct.
-struct Field {
-    name: &'static str,
-    form: Form,
-    /// Whether it is written even when it is empty.
-    always: bool,
-}
-
-/// The Go types that occur in `metadata`.
-#[derive(Clone, Copy)]
-enum Form {
-    Text(&'static str),
-    Integer,
-    Flag,
-    Time,
-    TextMap,
-    Texts,
-    Structs(&'static str, &'static [Field]),
-    Raw,
-}
-
-const fn field(name: &'static str, form: Form) -> Field {
-    Field { name, form, always: false }
-}
-
-const fn always(name: &'static str, form: Form) -> Field {
-    Field { name, form, always: true }
-}
-
-static META_FIELDS: [Field; 15] = [
-    field("annotations", Form::TextMap),
-    field("creationTimestamp", Form::Time),
-    field("deletionGracePeriodSeconds", Form::Integer),
-    field("deletionTimestamp", Form::Time),
-    field("finalizers", Form::Texts),
-    field("generateName", Form::Text("string")),
-    field("generation", Form::Integer),
-    field("labels", Form::TextMap),
-    field("managedFields", Form::Structs("ManagedFieldsEntry", &MANAGED_FIELDS)),
-    field("name", Form::Text("string")),
-    field("namespace", Form::Text("string")),
-    field("ownerReferences", Form::Structs("OwnerReference", &OWNER_FIELDS)),
-    field("resourceVersion", Form::Text("string")),
-    field("selfLink", Form::Text("string")),
-    field("uid", Form::Text("types.UID")),
-];
-
-static MANAGED_FIELDS: [Field; 7] = [
-    field("apiVersion", Form::Text("string")),
-    field("fieldsType", Form::Text("string")),
-    field("fieldsV1", Form::Raw),
-    field("manager", Form::Text("string")),
-    field("operation", Form::Text("v1.ManagedFieldsOperationType")),
-    field("subresource", Form::Text("string")),
-    field("time", Form::Time),
-];
-
-static OWNER_FIELDS: [Field; 6] = [
-    always("apiVersion", Form::Text("string")),
-    field("blockOwnerDeletion", Form::Flag),
-    field("controller", Form::Flag),
-    always("kind", Form::Text("string")),
-    always("name", Form::Text("string")),
-    always("uid", Form::Text("types.UID")),
-];
-
 fn decode_fields(
     fields: &mut Map<String, Value>,
-    owner: &str,
-    known: &[Field],
-    inside: &str,
+    node: &Node,
     path: &Path<'_>,
     unknown: &mut Vec<String>,
 ) -> Result<(), String> {
     let mut failure = None;
     fields.retain(|key, value| {
-        let Some(field) = known.iter().find(|field| field.name == key) else {
+        let Some(below) = node.properties.get(key) else {
             unknown.push(path.field(key).to_string());
             return false;
         };
-        match decode_value(value, field.form, owner, &format!("{inside}{key}"), &path.field(key), unknown) {
-            Ok(kept) => kept || field.always,
+        match decode_value(value, below, key, &path.field(key), unknown) {
+            Ok(kept) => kept || node.limits.required.contains(key),
             Err(why) => {
                 failure.get_or_insert(why);
                 true
             }
         }
     });
-    for field in known.iter().filter(|field| field.always) {
-        let value = fields.entry(field.name).or_insert(Value::Null);
+    for key in &node.limits.required {
+        let value = fields.entry(key).or_insert(Value::Null);
         if value.is_null() {
             *value = "".into();
         }
@@ -194,91 +127,65 @@ fn decode_fields(
 /// Whether there is something to keep.
 fn decode_value(
     value: &mut Value,
-    form: Form,
-    owner: &str,
+    node: &Node,
     name: &str,
     path: &Path<'_>,
     unknown: &mut Vec<String>,
 ) -> Result<bool, String> {
-    let wrong = |value: &Value, go: &str| {
-        format!("json: cannot unmarshal {} into Go struct field {owner}.{name} of type {go}", json_kind(value))
-    };
-    if value.is_null() {
-        return Ok(false);
-    }
-    match form {
-        Form::Raw => Ok(true),
-        Form::Text(go) => value.as_str().map(|text| !text.is_empty()).ok_or_else(|| wrong(value, go)),
-        Form::Flag => value.is_boolean().then_some(true).ok_or_else(|| wrong(value, "bool")),
-        Form::Integer => match value {
-            Value::Number(number) => match integer(number) {
-                Some(integer) => {
-                    *value = integer.into();
-                    // A grace period of 0 is said; a generation of 0 is none.
-                    Ok(integer != 0 || name == "deletionGracePeriodSeconds")
-                }
-                None => Err(format!(
-                    "json: cannot unmarshal number {number} into Go struct field {owner}.{name} of type int64"
-                )),
-            },
-            other => Err(wrong(other, "int64")),
-        },
-        Form::Time => {
-            let Some(text) = value.as_str() else { return Err(wrong(value, "string")) };
-            match text.parse::<Timestamp>() {
-                Ok(time) => {
-                    *value = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
-                    Ok(true)
-                }
-                Err(_) => Err(format!(
-                    "parsing time {0} as \"2006-01-02T15:04:05Z07:00\": cannot parse {0} as \"2006\"",
-                    quoted(text)
-                )),
-            }
+    match (node.kind, &mut *value) {
+        (_, Value::Null) => Ok(false),
+        (Some(Kind::String), Value::String(text)) if node.limits.format == "date-time" => {
+            let time: Timestamp = text
+                .parse()
+                .map_err(|_| format!("{path} must be a time such as 2026-01-02T15:04:05Z, not {text:?}"))?;
+            *text = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+            Ok(true)
         }
-        Form::TextMap => match value {
-            Value::Object(texts) => {
-                for text in texts.values_mut() {
-                    decode_text(text, &wrong)?;
-                }
-                Ok(!texts.is_empty())
-            }
-            other => Err(wrong(other, "map[string]string")),
-        },
-        Form::Texts => match value {
-            Value::Array(texts) => {
-                for text in texts.iter_mut() {
-                    decode_text(text, &wrong)?;
-                }
-                Ok(!texts.is_empty())
-            }
-            other => Err(wrong(other, "[]string")),
-        },
-        Form::Structs(go, known) => match value {
-            Value::Array(items) => {
-                for (index, item) in items.iter_mut().enumerate() {
-                    if item.is_null() {
-                        *item = Value::Object(Map::new());
+        (Some(Kind::String), Value::String(text)) => Ok(!text.is_empty()),
+        (Some(Kind::Boolean), Value::Bool(_)) => Ok(true),
+        (Some(Kind::Integer), Value::Number(number)) => {
+            let integer = integer(number).ok_or_else(|| wrong_type(path, "an integer", value))?;
+            *value = integer.into();
+            // A grace period of 0 is said; a generation of 0 is none.
+            Ok(integer != 0 || name == "deletionGracePeriodSeconds")
+        }
+        (Some(Kind::Object), value) if node.preserve_unknown => Ok(!value.is_null()),
+        (Some(Kind::Object), Value::Object(texts)) => {
+            texts.iter_mut().try_for_each(|(key, text)| decode_text(text, &path.key(key)))?;
+            Ok(!texts.is_empty())
+        }
+        (Some(Kind::Array), Value::Array(items)) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                let at = path.index(index);
+                match node.items.as_deref() {
+                    Some(below) if below.kind == Some(Kind::Object) => {
+                        if item.is_null() {
+                            *item = Value::Object(Map::new());
+                        }
+                        let Value::Object(fields) = item else { return Err(wrong_type(at, "an object", item)) };
+                        decode_fields(fields, below, &at, unknown)?;
                     }
-                    let Value::Object(fields) = item else { return Err(wrong(item, &format!("v1.{go}"))) };
-                    decode_fields(fields, go, known, &format!("{name}."), &path.index(index), unknown)?;
+                    _ => decode_text(item, &at)?,
                 }
-                // An empty list of managers has a meaning: it makes the server forget them all.
-                Ok(!items.is_empty() || name == "managedFields")
             }
-            other => Err(wrong(other, &format!("[]v1.{go}"))),
-        },
+            // An empty list of managers has a meaning: it makes the server forget them all.
+            Ok(!items.is_empty() || name == "managedFields")
+        }
+        (kind, other) => {
+            let expected = format!("of type {}", kind.map_or("object", Kind::name));
+            Err(wrong_type(path, &expected, other))
+        }
     }
 }
 
-fn decode_text(text: &mut Value, wrong: &impl Fn(&Value, &str) -> String) -> Result<(), String> {
+fn decode_text(text: &mut Value, path: &Path<'_>) -> Result<(), String> {
     match text {
         Value::String(_) => Ok(()),
         Value::Null => {
             *text = "".into();
             Ok(())
         }
-        other => Err(wrong(other, "string")),
+        other => Err(wrong_type(path, "a string", other)),
     }
 }
 

@@ -78,11 +78,11 @@ pub(crate) fn compile_sized(pattern: &str) -> Result<Compiled, String> {
     })
 }
 
-const TOO_LARGE: &str = "error parsing regexp: expression too large";
+const TOO_LARGE: &str = "expression too large";
 
 /// Compiles with limits that grow, which is how one learns the size.
 fn compile_anew(pattern: &str, most: usize) -> Result<Compiled, String> {
-    let translated = translated(pattern).map_err(|why| format!("error parsing regexp: {why}"))?;
+    let translated = translated(pattern)?;
     let mut size = LEAST.min(most);
     while size > 0 {
         match RegexBuilder::new(&translated).size_limit(size).build() {
@@ -93,9 +93,8 @@ fn compile_anew(pattern: &str, most: usize) -> Result<Compiled, String> {
             }
             Err(regex::Error::CompiledTooBig(_)) if size < most => size = (size * 4).min(most),
             Err(regex::Error::CompiledTooBig(_)) => break,
-            Err(error) => {
-                return Err(format!("error parsing regexp: {}", in_words_of_go(&error.to_string(), pattern)));
-            }
+            // The last line is the reason; those above repeat the pattern.
+            Err(error) => return Err(error.to_string().lines().last().unwrap_or_default().replacen("error: ", "", 1)),
         }
     }
     Err(TOO_LARGE.to_owned())
@@ -247,43 +246,6 @@ fn class(out: &mut String, whole: &str) -> usize {
         at += character.len_utf8();
     }
     at
-}
-
-/// What is wrong, as Go says it. `error` has the pattern in its second line, a mark below the place, and a reason.
-fn in_words_of_go(error: &str, pattern: &str) -> String {
-    let lines: Vec<&str> = error.lines().collect();
-    let reason = lines.last().copied().unwrap_or_default().trim_start_matches("error: ");
-    let marked = match lines[..] {
-        [_, written, mark, ..] => {
-            let skip = mark.chars().take_while(|character| *character == ' ').count();
-            let take = mark.chars().filter(|character| *character == '^').count();
-            written.chars().skip(skip).take(take).collect()
-        }
-        _ => pattern.to_owned(),
-    };
-    let begins = |text: &str| reason.starts_with(text);
-    if begins("unclosed group") {
-        format!("missing closing ): `{pattern}`")
-    } else if begins("unopened group") {
-        format!("unexpected ): `{pattern}`")
-    } else if begins("unclosed character class") {
-        let from = pattern.rfind('[').unwrap_or_default();
-        format!("missing closing ]: `{}`", &pattern[from..])
-    } else if begins("incomplete escape sequence") {
-        "trailing backslash at end of expression: ``".to_owned()
-    } else if begins("repetition operator missing expression") {
-        format!("missing argument to repetition operator: `{marked}`")
-    } else if begins("look-around") || begins("unrecognized flag") {
-        let from = pattern.find("(?").unwrap_or_default();
-        let end = pattern[from..].char_indices().nth(3).map_or(pattern.len(), |(offset, _)| from + offset);
-        format!("invalid or unsupported Perl syntax: `{}`", &pattern[from..end])
-    } else if begins("unrecognized escape sequence") {
-        format!("invalid escape sequence: `{marked}`")
-    } else if begins("invalid character class range") || begins("Unicode property not found") {
-        format!("invalid character class range: `{marked}`")
-    } else {
-        format!("{reason}: `{pattern}`")
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::path::Path;
 use super::read::Props;
 use super::structural;
-use crate::status::{FieldError, FieldFault, quoted};
+use crate::status::{FieldError, FieldFault};
 
 /// Collects what the schema may not say.
 pub(crate) fn check(schema: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
@@ -226,7 +226,6 @@ impl Check {
             return;
         }
         let at_keys = path.field("x-kubernetes-list-map-keys").to_string();
-        let shown = shown_texts(&keys);
         let properties = items.schema("properties");
         for (index, key) in keys.iter().enumerate() {
             match properties.and_then(|properties| properties.schema(key)) {
@@ -239,13 +238,12 @@ impl Check {
                 Some(_) => {}
                 None => {
                     let sentence = "entries must all be names of item properties";
-                    let fault = FieldFault::InvalidShown(shown.clone());
-                    self.errors.push(FieldError::new(fault, at_keys.clone(), sentence));
+                    self.errors.push(FieldError::invalid(at_keys.clone(), keys.clone(), sentence));
                 }
             }
             if keys[..index].contains(key) {
-                let fault = FieldFault::InvalidShown(shown.clone());
-                self.errors.push(FieldError::new(fault, at_keys.clone(), "must not contain duplicate entries"));
+                let sentence = "must not contain duplicate entries";
+                self.errors.push(FieldError::invalid(at_keys.clone(), keys.clone(), sentence));
             }
         }
     }
@@ -335,12 +333,6 @@ impl Check {
         let fault = FieldFault::Unsupported(value.into(), supported);
         self.errors.push(FieldError::new(fault, path.field(key).to_string(), ""));
     }
-}
-
-/// `%#v` of a list of strings.
-pub(crate) fn shown_texts(texts: &[&str]) -> String {
-    let quoted: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-    format!("[]string{{{}}}", quoted.join(", "))
 }
 
 /// What a path like `.a.b['c']` leads to: its steps, and the schema there. `Err` is the sentence.

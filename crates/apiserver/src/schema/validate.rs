@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::node::{Additional, Kind, Limits, Node};
 use super::path::{NIL, Path};
 use super::ratchet::Old;
-use crate::status::{FieldError, FieldFault, quoted, shown_float};
+use crate::status::{FieldError, FieldFault, quoted};
 
 /// Nobody reads more complaints about one object than this; those after it are left out.
 const MOST: usize = 1_000;
@@ -279,24 +279,23 @@ impl Check<'_> {
         if let Some(factor) = limits.multiple_of {
             let times = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
             if factor <= 0.0 {
-                let sentence =
-                    format!("factor MultipleOf declared for {path} must be positive: {}", shown_float(factor));
+                let sentence = format!("factor MultipleOf declared for {path} must be positive: {factor}");
                 self.invalid(path, factor, sentence);
             } else if !is_integral(times) {
-                self.invalid(path, float, format!("{path} in body should be a multiple of {}", shown_float(factor)));
+                self.invalid(path, float, format!("{path} in body should be a multiple of {factor}"));
             }
         }
         if let Some(least) = limits.minimum
             && (float < least || limits.exclusive_minimum && float <= least)
         {
             let than = if limits.exclusive_minimum { "greater than" } else { "greater than or equal to" };
-            self.invalid(path, float, format!("{path} in body should be {than} {}", shown_float(least)));
+            self.invalid(path, float, format!("{path} in body should be {than} {least}"));
         }
         if let Some(most) = limits.maximum
             && (float > most || limits.exclusive_maximum && float >= most)
         {
             let than = if limits.exclusive_maximum { "less than" } else { "less than or equal to" };
-            self.invalid(path, float, format!("{path} in body should be {than} {}", shown_float(most)));
+            self.invalid(path, float, format!("{path} in body should be {than} {most}"));
         }
     }
 
@@ -423,7 +422,7 @@ impl Check<'_> {
     }
 }
 
-/// Whether Go would find them equal after converting one to the type of the other.
+/// Whether they are equal after converting one to the type of the other.
 fn is_equal(listed: &Value, value: &Value) -> bool {
     match (listed, value) {
         (Value::Number(listed), Value::Number(value)) => match (listed.as_i64(), value.as_i64()) {
@@ -436,7 +435,7 @@ fn is_equal(listed: &Value, value: &Value) -> bool {
     }
 }
 
-/// Go's conversion from float64 to int64.
+/// The conversion that Kubernetes uses from a float to an integer.
 #[allow(clippy::cast_possible_truncation, reason = "that is the point")]
 fn truncated(float: f64) -> i64 {
     float as i64

@@ -275,7 +275,7 @@ impl Front {
             return Ok(());
         }
         let asked = crate::request::query::parse_uint(text)
-            .map_err(|why| crate::verbs::plain_failure(format!("resourceVersion: Invalid value: {text:?}: {why}")))?;
+            .map_err(|why| crate::verbs::plain_failure(format!("resourceVersion: {why}")))?;
         let current = self.api.store().revision();
         if asked > current { Err(crate::verbs::too_large_version(asked, current)) } else { Ok(()) }
     }

@@ -244,7 +244,7 @@ pub(super) fn check_custom(served: &Served, new: &Value, old: Option<&Value>, pa
         _ => version.schema.validate(new, old),
     };
     if let Some(scale) = &version.scale {
-        errors.extend(schema::check_scale(scale, new, part));
+        errors.extend(super::scale::check(scale, new, part));
     }
     if version.schema.root().has_rules() {
         match schema::rules_not_checked(&errors) {

@@ -15,7 +15,7 @@ use crate::object;
 use crate::ownership::{self, Operation, Writer};
 use crate::request::query::parse_uint;
 use crate::resource::Part;
-use crate::status::{Failure, FieldError, FieldFault};
+use crate::status::{Failure, FieldError};
 use crate::store::{Change, Entry, Expect, StoreError};
 
 /// An object as it is, about to be changed.
@@ -132,11 +132,7 @@ impl Api {
         let lens = Lens::new(served);
         let given = read_version(&new)?;
         if given == 0 && !may_update_blindly(served, part) {
-            let error = FieldError::new(
-                FieldFault::InvalidShown("0x0".to_owned()),
-                "metadata.resourceVersion",
-                "must be specified for an update",
-            );
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
             return Err(Failure::invalid(qualified(served), &name, &[error]));
         }
         if given != 0 && given != before.entry.revision {
@@ -258,7 +254,7 @@ pub(super) fn part_name(part: Part) -> &'static str {
 fn read_version(object: &Value) -> Result<u64, Failure> {
     match object::resource_version(object) {
         "" => Ok(0),
-        text => parse_uint(text).map_err(plain_failure),
+        text => parse_uint(text).map_err(|why| plain_failure(format!("metadata.resourceVersion: {why}"))),
     }
 }
 
