@@ -24,8 +24,8 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
 use crate::status::Failure;
-use crate::store::Store;
 use crate::tls::{Peer, Pki};
+use store::Store;
 
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";

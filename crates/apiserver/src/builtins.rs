@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::cel::Rules;
-use crate::object;
 use crate::resource::{Cell, Column, Convert, Hooks, Resource, Scope, Version};
-use crate::schema::Schema;
 use crate::status::Failure;
 use crate::table::age;
+use cel::Rules;
+use schema::Schema;
+use schema::object;
 
 pub mod bootstrap;
 mod config_map;

@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use crate::object;
 use crate::status::Failure;
-use crate::store::{Revision, Scan, Store};
 use crate::verbs::store_failure;
+use schema::object;
+use store::{Revision, Scan, Store};
 
 pub(crate) mod conditions;
 mod controller;

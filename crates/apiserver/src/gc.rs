@@ -29,8 +29,8 @@ use tokio_util::sync::CancellationToken;
 use self::attend::{Outcome, attend};
 use self::graph::{Facts, Graph};
 use self::queue::Queue;
-use crate::store::{Event, Revision, Scan, Store, StoreError, Watch};
 use crate::verbs::Api;
+use store::{Event, Revision, Scan, Store, StoreError, Watch};
 
 /// Where all objects are.
 const EVERYTHING: &str = "/registry/";

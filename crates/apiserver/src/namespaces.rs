@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::conditions::Remains;
 use crate::catalogue::Served;
-use crate::object;
 use crate::resource::{Part, Scope};
 use crate::status::Failure;
-use crate::store::{Event, Revision, Scan, StoreError, Watch};
 use crate::verbs::{Api, DeleteOptions, Deleted, Propagation, WriteOptions};
+use schema::object;
+use store::{Event, Revision, Scan, StoreError, Watch};
 
 const FINALIZER: &str = "kubernetes";
 const EVERYTHING: &str = "/registry/";

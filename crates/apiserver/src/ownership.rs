@@ -24,10 +24,10 @@ use self::fields::{FieldSet, as_go_writes};
 pub(crate) use self::managers::Operation;
 use self::managers::{Conflict, Manager, Managers};
 use self::shape::Shape;
-use crate::object;
 use crate::resource::{Part, Resource, Version};
-use crate::schema::Schema;
 use crate::status::{Cause, Details, Failure};
+use schema::Schema;
+use schema::object;
 
 /// Who writes, what, and how.
 #[derive(Debug, Clone, Copy)]

@@ -37,10 +37,10 @@ use crate::clock::Clock;
 use crate::crd::Definitions;
 use crate::request::accept::Form;
 use crate::status::Failure;
-use crate::store::Store;
 use crate::tls::{self, ConnectionLimits, Pki, TlsError};
 use crate::verbs::Api;
 use crate::{discovery, gc, namespaces, openapi};
+use store::Store;
 
 /// How long a request may take that is not a watch.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::object;
 use crate::resource::{Cell, Column, Version};
 use crate::status::{Failure, FieldError};
+use schema::object;
 
 mod duration;
 mod path;

@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::request::query::FieldValidation;
 use crate::resource::{Part, Scope};
 use crate::status::{Failure, Qualified};
-use crate::store::{Entry, Revision, Store, StoreError};
+use store::{Entry, Revision, Store, StoreError};
 
 pub use self::decode::Incoming;
 pub(crate) use self::decode::not_another_built_in;
@@ -176,7 +176,7 @@ impl Api {
             return Ok(());
         };
         let found = self.get(&namespaces, "", namespace)?;
-        let going = crate::object::is_deleting(&found) || found["status"]["phase"] == "Terminating";
+        let going = schema::object::is_deleting(&found) || found["status"]["phase"] == "Terminating";
         if !going {
             return Ok(());
         }

@@ -17,13 +17,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::{Catalogue, Served};
-use crate::object;
 use crate::request::query::{ListParameters, parse_uint};
 use crate::resource::Scope;
 use crate::selector::Selector;
 use crate::status::Failure;
-use crate::store::{self, Event, Revision, StoreError};
 use crate::verbs::{Api, Found, Lens, Page, Paging, list_prefix, plain_failure, store_failure, too_large_version};
+use schema::object;
+use store::{self, Event, Revision, StoreError};
 
 /// How often a bookmark is sent.
 const BOOKMARKS: Duration = Duration::from_mins(1);

@@ -41,9 +41,15 @@ pub struct KnownDifference {
 
 /// Marks of sentences that kube-apiserver takes from Go's parsers and printers. Ours are our own: of these, only that
 /// there is a sentence is compared, beside code, reason, causes and paths.
-const WORDS_OF_GO: [&str; 25] = [
+const WORDS_OF_GO: [&str; 31] = [
     "<a value in Go's syntax>",
-    "[]string{",
+    "+0000 UTC",
+    "[]apiextensions.",
+    "[]string",
+    "\\x",
+    "0x0",
+    "interface {}",
+    "map[",
     "already set in map",
     "accessor error",
     "data does not appear to be a protobuf message",

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::{Attributes, Auth, Decision, User, authorize, jwt};
-use crate::object;
 use crate::status::{Failure, FieldError, Qualified};
+use schema::object;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";

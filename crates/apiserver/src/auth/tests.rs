@@ -14,8 +14,8 @@ use tower_service::Service;
 use super::{Auth, Decision, Gate, ReviewKind, StaticTokens, User, authorize, caller, jwt};
 use crate::clock::Clock;
 use crate::status::Failure;
-use crate::store::{Change, Expect, Store};
 use crate::tls::{Peer, Pki};
+use store::{Change, Expect, Store};
 
 struct Fixture {
     now: Arc<Mutex<Timestamp>>,

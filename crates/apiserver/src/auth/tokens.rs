@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::review::{or_default, read_body};
 use super::{Auth, User, jwt};
-use crate::object;
 use crate::status::{Failure, FieldError, Qualified};
+use schema::object;
 
 /// Clocks differ; tokens hold this much longer, as Kubernetes has it.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);

@@ -6,11 +6,11 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::Duration;
 
-use crate::object;
 use crate::resource::Part;
 use crate::status::Failure;
-use crate::store::Event;
 use crate::verbs::{Api, WriteOptions};
+use schema::object;
+use store::Event;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -139,8 +139,8 @@ mod tests {
     use crate::builtins;
     use crate::catalogue::{Catalogue, Served, Shelf};
     use crate::clock::Clock;
-    use crate::store::Store;
     use crate::verbs::DeleteOptions;
+    use store::Store;
 
     fn api() -> Api {
         let catalogue = Catalogue::new(builtins::resources().unwrap());

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::{Plan, column, name_column, rules, v1};
 use crate::crd::CLEANUP;
 use crate::crd::conditions::{self, Condition};
-use crate::object;
 use crate::resource::{Cell, Column, Hooks, Part, Resource, Scope, Version};
-use crate::schema::pattern::within_limits;
 use crate::status::{Failure, FieldError};
+use schema::object;
+use schema::pattern::within_limits;
 
 pub(super) fn resource() -> Result<Resource, Failure> {
     let plan = Plan {

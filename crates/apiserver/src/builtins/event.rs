@@ -7,7 +7,7 @@ use super::{Plan, column, name_column, rules, v1, wide};
 use crate::resource::{Cell, Column, Convert, Hooks, Part, Resource, Scope, Version};
 use crate::status::{Failure, FieldError};
 use crate::table::age;
-use crate::{names, object};
+use schema::{names, object};
 
 /// The group that is not the core one.
 const GROUP: &str = "events.k8s.io";

@@ -14,11 +14,11 @@ use super::names::{Taken, accept};
 use super::{CLEANUP, Definition, PREFIX, reading, stored};
 use crate::builtins;
 use crate::catalogue::{Catalogue, Served};
-use crate::object;
 use crate::resource::{Part, Resource};
 use crate::status::Failure;
-use crate::store::{Scan, Store};
 use crate::verbs::{Api, DeleteOptions, WriteOptions, store_failure};
+use schema::object;
+use store::{Scan, Store};
 
 /// Who writes the status of definitions, in the eyes of field owners.
 const MANAGER: &str = "kube-apiserver";

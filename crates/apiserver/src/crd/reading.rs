@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::builtins::name_column;
 use crate::catalogue::prefer;
-use crate::cel::Rules;
-use crate::object;
 use crate::resource::{Cell, Column, Hooks, Resource, Scale, Scope, Version};
-use crate::schema::Schema;
 use crate::status::FieldError;
-use crate::store::Revision;
+use cel::Rules;
+use schema::Schema;
+use schema::object;
+use store::Revision;
 
 /// The resource that a definition defines. `Err` says what is wrong with it: definitions are checked before they are
 /// stored, but a store may be older than a check.

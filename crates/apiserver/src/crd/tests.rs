@@ -10,9 +10,9 @@ use super::*;
 use crate::catalogue::{Served, Shelf};
 use crate::clock::Clock;
 use crate::resource::Part;
-use crate::store::{Change, Expect};
 use crate::table::{IncludeObject, Tabulator};
 use crate::verbs::{Api, DeleteOptions, WriteOptions};
+use store::{Change, Expect};
 
 fn definition(plural: &str, kind: &str) -> Value {
     json!({

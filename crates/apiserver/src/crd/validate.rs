@@ -7,10 +7,10 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::cel::Rules;
-use crate::names;
-use crate::schema::{Path, Props, Schema, dns_1035_faults, find, is_request_uri};
 use crate::status::{FieldError, FieldFault, quoted};
+use cel::Rules;
+use schema::names;
+use schema::{Path, Props, Schema, dns_1035_faults, find, is_request_uri};
 
 mod parts;
 
@@ -50,7 +50,7 @@ struct Check {
 
 impl Check {
     fn name(&mut self, definition: &Value, spec: Props<'_>) {
-        let name = crate::object::name(definition);
+        let name = schema::object::name(definition);
         let plural = spec.schema("names").map_or("", |names| names.text("plural"));
         if !name.is_empty() && name != format!("{plural}.{}", spec.text("group")) {
             self.invalid("metadata.name", name, r#"must be spec.names.plural+"."+spec.group"#);

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::graph::{FOREGROUND, Facts, ORPHAN, View};
 use crate::catalogue::{Catalogue, Served};
-use crate::object;
 use crate::resource::{Part, Scope};
 use crate::status::Failure;
 use crate::verbs::{Api, DeleteOptions, Propagation, WriteOptions};
+use schema::object;
 
 /// How it went.
 #[derive(Debug, Clone, PartialEq, Eq)]

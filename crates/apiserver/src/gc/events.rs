@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::CHUNK;
 use crate::catalogue::Served;
-use crate::object;
 use crate::status::Failure;
-use crate::store::Scan;
 use crate::verbs::{Api, DeleteOptions};
+use schema::object;
+use store::Scan;
 
 const LIFE: SignedDuration = SignedDuration::from_hours(1);
 /// How often they are looked at, at most.

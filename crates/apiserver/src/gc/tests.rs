@@ -9,10 +9,10 @@ use super::graph::{Facts, Graph};
 use super::{expire_events, run};
 use crate::catalogue::{Catalogue, Shelf};
 use crate::clock::Clock;
-use crate::object;
 use crate::resource::{Part, Resource};
-use crate::store::Store;
 use crate::verbs::{Api, DeleteOptions, Propagation, WriteOptions};
+use schema::object;
+use store::Store;
 
 fn builtins() -> Vec<Arc<Resource>> {
     crate::builtins::resources().unwrap()
@@ -361,7 +361,7 @@ async fn events_are_forgotten_after_an_hour() {
     let names = || {
         let objects = world.api.store();
         let mut names = Vec::new();
-        let scan = crate::store::Scan { prefix: "/registry/core/events/", after: None, at: None };
+        let scan = store::Scan { prefix: "/registry/core/events/", after: None, at: None };
         objects
             .scan(scan, &mut |key, _, _| {
                 names.push(key.rsplit('/').next().unwrap().to_owned());

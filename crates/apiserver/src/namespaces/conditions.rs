@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::object;
 use crate::resource::Resource;
+use schema::object;
 
 /// What is left in a namespace.
 #[derive(Debug, Default)]

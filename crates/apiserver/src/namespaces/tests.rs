@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 use super::run;
 use crate::catalogue::{Catalogue, Served, Shelf};
 use crate::clock::Clock;
-use crate::object;
 use crate::resource::Part;
-use crate::store::Store;
 use crate::verbs::{Api, DeleteOptions, WriteOptions};
+use schema::object;
+use store::Store;
 
 struct World {
     api: Api,

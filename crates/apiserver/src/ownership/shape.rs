@@ -5,7 +5,7 @@ use std::slice;
 
 use serde_json::Value;
 
-use crate::schema::{self, Additional, ListType, MapType, Node, Schema};
+use schema::{self, Additional, ListType, MapType, Node, Schema};
 
 /// What is known about the values at one place of an object.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +82,7 @@ impl<'a> Shape<'a> {
     pub(crate) fn named(self, field: &str) -> Option<Self> {
         let Self::Declared { node, open } = self else { return None };
         if node.resource
-            && let Some(known) = schema::meta::known(field)
+            && let Some(known) = schema::known(field)
         {
             return Some(Self::from_node(known, false));
         }

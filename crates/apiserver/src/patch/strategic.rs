@@ -7,8 +7,8 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use crate::ownership::shape::Shape;
-use crate::schema::Schema;
 use crate::status::{Failure, wrong_type};
+use schema::Schema;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

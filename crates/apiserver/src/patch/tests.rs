@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{json, merge, strategic, unknown_fields, without_nulls};
-use crate::schema::Schema;
 use crate::status::Failure;
+use schema::Schema;
 
 const REFUSED: &str = "the server rejected our request due to an error in our request";
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::catalogue::Served;
-use crate::object;
 use crate::resource::Scope;
+use schema::object;
 
 /// Requirements on fields; all must hold.
 #[derive(Debug, Clone, Default)]

@@ -8,12 +8,12 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 
 use crate::catalogue::Served;
-use crate::object::check_type_fields;
 use crate::protobuf;
 use crate::request::body::{Document, Encoding, LIMIT, media_type, too_large, unknown_format};
 use crate::request::drain::drain;
 use crate::status::Failure;
 use crate::verbs::{Patch, not_another_built_in, plain_failure};
+use schema::object::check_type_fields;
 
 /// The body of a request, if it is not too large.
 pub(super) async fn body(headers: &HeaderMap, mut body: Body) -> Result<Bytes, Failure> {

@@ -22,11 +22,11 @@ use super::{Config, Server};
 use crate::auth::StaticTokens;
 use crate::builtins;
 use crate::catalogue::Catalogue;
-use crate::cel::Rules;
 use crate::clock::Clock;
 use crate::resource::{Hooks, Resource, Scale, Scope, Version};
-use crate::schema::Schema;
-use crate::store::{Limits, Store};
+use cel::Rules;
+use schema::Schema;
+use store::{Limits, Store};
 
 /// The collection that most tests use.
 const WIDGETS: &str = "/apis/verbs.example.com/v1/namespaces/verbs-a/widgets";

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::builtins;
 use crate::catalogue::{Catalogue, Served};
-use crate::cel::Rules;
-use crate::schema::Schema;
+use cel::Rules;
+use schema::Schema;
 
 const V1: &str = "v1";
 

@@ -8,13 +8,12 @@ use super::draft::Draft;
 use super::update::is_core;
 use super::{Api, Incoming, Lens, WriteOptions, Written, plain_failure, qualified, qualified_kind, store_failure};
 use crate::catalogue::Served;
-use crate::names;
-use crate::object;
 use crate::ownership::{self, Writer};
 use crate::resource::{Part, Scope};
-use crate::schema;
 use crate::status::{Failure, FieldError, Qualified};
-use crate::store::{Change, Expect, StoreError};
+use schema::names;
+use schema::object;
+use store::{Change, Expect, StoreError};
 
 /// Letters and digits that make no words and are not mistaken for each other.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -6,8 +6,8 @@ use crate::builtins;
 use crate::catalogue::Served;
 use crate::request::body::Document;
 use crate::request::query::FieldValidation;
-use crate::schema::MOST_DEFAULTS;
 use crate::status::{Failure, FieldError, Qualified, wrong_type};
+use schema::MOST_DEFAULTS;
 
 /// An object from outside.
 #[derive(Debug, Clone)]

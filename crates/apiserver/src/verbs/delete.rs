@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::draft::Draft;
 use super::{Api, Lens, Paging, not_found, plain_failure, qualified, qualified_kind, store_failure};
 use crate::catalogue::Served;
-use crate::object;
 use crate::request::query::{Query, check_dry_run, invalid_options};
 use crate::selector::Selector;
 use crate::status::{Failure, FieldError, FieldFault, wrong_type};
-use crate::store::{Change, Expect, StoreError};
+use schema::object;
+use store::{Change, Expect, StoreError};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::plain_failure;
 use crate::status::Failure;
-use crate::store::{Render, Revision};
+use store::{Render, Revision};
 
 /// How many bytes an object may have: what etcd takes by default.
 const MOST: usize = 1536 * 1024;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::catalogue::Served;
 use crate::status::Failure;
-use crate::store::Revision;
+use store::Revision;
 
 /// How the stored objects of a resource look in one of its versions.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use crate::request::query::{ListParameters, parse_uint};
 use crate::resource::Scope;
 use crate::selector::Selector;
 use crate::status::Failure;
-use crate::store::{Revision, Scan, StoreError, Stored};
+use store::{Revision, Scan, StoreError, Stored};
 
 /// How many entries are looked at before others get a turn.
 const CHUNK: usize = 500;

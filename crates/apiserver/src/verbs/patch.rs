@@ -8,12 +8,12 @@ use super::decode::{Read, cannot_be_patched, not_another_built_in, read};
 use super::update::{Attempt, Record, check_name, keep_other_parts, part_name};
 use super::{Api, Incoming, WriteOptions, Written, modified, not_found, plain_failure, qualified};
 use crate::catalogue::Served;
-use crate::object;
 use crate::ownership::{self, Operation, Writer};
 use crate::patch;
 use crate::request::body::Document;
 use crate::resource::Part;
 use crate::status::{Failure, wrong_type};
+use schema::object;
 
 /// A patch.
 #[derive(Debug, Clone)]

@@ -7,11 +7,11 @@ use super::decode::cannot_be_patched;
 use super::update::{Attempt, Before, check_name};
 use super::{Api, Patch, WriteOptions, modified, not_found, qualified_kind};
 use crate::catalogue::Served;
-use crate::object;
 use crate::patch;
 use crate::request::body::Document;
 use crate::resource::{Part, Scale};
 use crate::status::{Failure, FieldError, wrong_type};
+use schema::object;
 
 impl Api {
     /// `GET …/scale`.
@@ -146,17 +146,20 @@ pub(super) fn check(scale: &Scale, object: &Value, part: Part) -> Vec<FieldError
         errors.extend(check_replicas(&scale.spec_replicas, object));
     }
     errors.extend(check_replicas(&scale.status_replicas, object));
-    if let Some(path) = &scale.label_selector
-        && let Some(wrong) = at(object, path).filter(|found| !found.is_string())
-    {
-        errors.push(FieldError::invalid(path, wrong.clone(), "must be a string, since the scale subresource shows it"));
+    if let Some(path) = &scale.label_selector {
+        let wrong = match find(object, path) {
+            Ok(found) => found.filter(|found| !found.is_string()),
+            Err(above) => Some(above),
+        };
+        let why = "must be a string, since the scale subresource shows it";
+        errors.extend(wrong.map(|wrong| FieldError::invalid(path, wrong.clone(), why)));
     }
     errors
 }
 
 fn check_replicas(path: &str, object: &Value) -> Option<FieldError> {
-    let found = at(object, path)?;
-    let why = match found.as_i64() {
+    let (Ok(Some(found)) | Err(found)) = find(object, path) else { return None };
+    let why = match found.as_i64().filter(|_| find(object, path).is_ok()) {
         None => "must be an integer, since the scale subresource shows it".to_owned(),
         Some(number) if number < 0 => "should be a non-negative integer".to_owned(),
         Some(number) if number > i64::from(i32::MAX) => format!("should be less than or equal to {}", i32::MAX),
@@ -165,9 +168,21 @@ fn check_replicas(path: &str, object: &Value) -> Option<FieldError> {
     Some(FieldError::invalid(path, found.clone(), why))
 }
 
+/// What is at a path; `Err` is what is above it and has no fields.
+fn find<'o>(object: &'o Value, path: &str) -> Result<Option<&'o Value>, &'o Value> {
+    let mut place = object;
+    for step in path.trim_start_matches('.').split('.') {
+        let Value::Object(fields) = place else { return Err(place) };
+        match fields.get(step) {
+            Some(below) => place = below,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(place))
+}
+
 fn at<'o>(object: &'o Value, path: &str) -> Option<&'o Value> {
-    let mut steps = path.trim_start_matches('.').split('.');
-    steps.try_fold(object, |value, step| value.get(step))
+    find(object, path).ok().flatten()
 }
 
 fn view(scale: &Scale, object: &Value) -> Value {
@@ -216,6 +231,7 @@ mod tests {
             ),
             (json!({"spec": {"r": 1.5}}), vec![format!(".spec.r: Invalid value: 1.5: {integer}")]),
             (json!({"spec": {"r": null}}), vec![format!(".spec.r: Invalid value: \"null\": {integer}")]),
+            (json!({"spec": 5}), vec![format!(".spec.r: Invalid value: 5: {integer}")]),
             (
                 json!({"status": {"r": {"n": []}, "sel": {}}}),
                 vec![

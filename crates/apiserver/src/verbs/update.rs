@@ -10,13 +10,13 @@ use super::{
     Api, Incoming, Lens, WriteOptions, Written, modified, not_found, plain_failure, qualified, qualified_kind,
 };
 use crate::catalogue::Served;
-use crate::names;
-use crate::object;
 use crate::ownership::{self, Operation, Writer};
 use crate::request::query::parse_uint;
 use crate::resource::Part;
 use crate::status::{Failure, FieldError};
-use crate::store::{Change, Entry, Expect, StoreError};
+use schema::names;
+use schema::object;
+use store::{Change, Entry, Expect, StoreError};
 
 /// An object as it is, about to be changed.
 pub(super) struct Before {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{Check, Path, Props, Rules, Schema, find};
-use crate::schema::path_faults;
 use crate::status::{FieldError, FieldFault};
+use schema::path_faults;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];

@@ -9,11 +9,11 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::object;
 use crate::ownership::{Writer, apply, keep_times, record_update};
 use crate::patch;
-use crate::schema::Schema;
 use crate::status::Failure;
+use schema::Schema;
+use schema::object;
 
 const GROUP: &str = "ownership.example.com";
 

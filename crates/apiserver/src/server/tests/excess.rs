@@ -11,7 +11,7 @@ use tower_service::Service as _;
 
 use super::whole::{DEFINITIONS, definition, whole};
 use super::{GADGETS, WIDGETS, World, read, widget};
-use crate::store::Store;
+use store::Store;
 
 /// Debug builds on a busy machine are slow; what this is about took minutes.
 const SOON: Duration = Duration::from_secs(20);

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::{GADGETS, MERGE, WIDGETS, World, widget};
-use crate::store::{Options, Store};
+use store::{Options, Store};
 
 const MODIFIED: &str = "Operation cannot be fulfilled on widgets.verbs.example.com \"u\": the object has been modified; \
                         please apply your changes to the latest version and try again";

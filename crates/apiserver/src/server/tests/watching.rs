@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{WIDGETS, World};
-use crate::store::Limits;
+use store::Limits;
 
 fn pair(kind: &str, name: &str) -> (String, String) {
     (kind.to_owned(), name.to_owned())

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Answer, Events, Server, WIDGETS, World, config, names, widget};
-use crate::store::Store;
+use store::Store;
 
 pub(super) async fn whole(store: Store) -> World {
     World { server: Server::start(config(store)).await.unwrap() }
