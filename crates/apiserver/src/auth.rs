@@ -21,11 +21,11 @@ use std::sync::{Arc, LazyLock};
 
 use http::{Extensions, HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
+use store::Store;
 
 use crate::clock::Clock;
 use crate::status::Failure;
 use crate::tls::{Peer, Pki};
-use store::Store;
 
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";

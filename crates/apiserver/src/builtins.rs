@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use cel::Rules;
+use schema::Schema;
+use schema::object;
 use serde_json::Value;
 
 use crate::resource::{Cell, Column, Convert, Hooks, Resource, Scope, Version};
 use crate::status::Failure;
 use crate::table::age;
-use cel::Rules;
-use schema::Schema;
-use schema::object;
 
 pub mod bootstrap;
 mod config_map;

@@ -5,12 +5,12 @@
 
 use std::ops::ControlFlow;
 
+use schema::object;
 use serde_json::Value;
+use store::{Revision, Scan, Store};
 
 use crate::status::Failure;
 use crate::verbs::store_failure;
-use schema::object;
-use store::{Revision, Scan, Store};
 
 pub(crate) mod conditions;
 mod controller;

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use schema::object;
 use serde_json::Value;
+use store::{Event, Revision, Scan, StoreError, Watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -25,8 +27,6 @@ use crate::catalogue::Served;
 use crate::resource::{Part, Scope};
 use crate::status::Failure;
 use crate::verbs::{Api, DeleteOptions, Deleted, Propagation, WriteOptions};
-use schema::object;
-use store::{Event, Revision, Scan, StoreError, Watch};
 
 const FINALIZER: &str = "kubernetes";
 const EVERYTHING: &str = "/registry/";

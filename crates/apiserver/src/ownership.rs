@@ -17,6 +17,8 @@ use std::sync::LazyLock;
 
 use http::StatusCode;
 use jiff::Timestamp;
+use schema::Schema;
+use schema::object;
 use serde_json::{Map, Value};
 
 use self::compare::{compare, fields_of};
@@ -26,8 +28,6 @@ use self::managers::{Conflict, Manager, Managers};
 use self::shape::Shape;
 use crate::resource::{Part, Resource, Version};
 use crate::status::{Cause, Details, Failure};
-use schema::Schema;
-use schema::object;
 
 /// Who writes, what, and how.
 #[derive(Debug, Clone, Copy)]

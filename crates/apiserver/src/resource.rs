@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use serde_json::Value;
-
 use cel::Rules;
+use jiff::Timestamp;
 use schema::Schema;
 pub use schema::names::Scope;
+use serde_json::Value;
 
 use crate::status::{FieldError, Qualified};
 

@@ -21,6 +21,7 @@ use axum::extract::State;
 use futures::FutureExt;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
+use store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -40,7 +41,6 @@ use crate::status::Failure;
 use crate::tls::{self, ConnectionLimits, Pki, TlsError};
 use crate::verbs::Api;
 use crate::{discovery, gc, namespaces, openapi};
-use store::Store;
 
 /// How long a request may take that is not a watch.
 const PATIENCE: Duration = Duration::from_mins(1);

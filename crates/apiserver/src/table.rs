@@ -1,11 +1,11 @@
 //! Objects as rows of a table, and as metadata only.
 
 use jiff::Timestamp;
+use schema::object;
 use serde_json::{Map, Value, json};
 
 use crate::resource::{Cell, Column, Version};
 use crate::status::{Failure, FieldError};
-use schema::object;
 
 mod duration;
 mod path;

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::Value;
+use store::{Entry, Revision, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::{Catalogue, Served, Shelf};
@@ -26,7 +27,6 @@ use crate::clock::Clock;
 use crate::request::query::FieldValidation;
 use crate::resource::{Part, Scope};
 use crate::status::{Failure, Qualified};
-use store::{Entry, Revision, Store, StoreError};
 
 pub use self::decode::Incoming;
 pub(crate) use self::decode::not_another_built_in;

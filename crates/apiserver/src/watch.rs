@@ -11,7 +11,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
+use schema::object;
 use serde_json::{Value, json};
+use store::{self, Event, Revision, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,8 +24,6 @@ use crate::resource::Scope;
 use crate::selector::Selector;
 use crate::status::Failure;
 use crate::verbs::{Api, Found, Lens, Page, Paging, list_prefix, plain_failure, store_failure, too_large_version};
-use schema::object;
-use store::{self, Event, Revision, StoreError};
 
 /// How often a bookmark is sent.
 const BOOKMARKS: Duration = Duration::from_mins(1);

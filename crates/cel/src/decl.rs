@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use super::parser::RESERVED;
 use schema::{Kind, ListType, Node};
+
+use super::parser::RESERVED;
 
 /// What expressions know about the value at one place of an object.
 #[derive(Debug)]

@@ -59,7 +59,7 @@ impl Rules {
     /// and is untouched is let pass.
     ///
     /// The object must have the form that the schema says (see [`schema::rules_not_checked`]).
-    pub fn check(&self, _schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    pub fn check(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         self.root.as_ref().map(|root| check::check(root, new, old)).unwrap_or_default()
     }
 }

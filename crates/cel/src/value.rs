@@ -11,6 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
 
+use schema::wrong_type;
+
 use super::decl::{Decl, ListKeys, Shape};
 use super::formats::NamedFormat;
 use super::net::{Cidr, Ip};
@@ -165,15 +167,7 @@ impl<'a> Val<'a> {
             };
         }
         let wrong = |expected: &str| {
-            let found = match json {
-                Json::Bool(_) => "bool",
-                Json::Number(number) if number.is_f64() => "float64",
-                Json::Number(_) => "int64",
-                Json::String(_) => "string",
-                Json::Array(_) => "[]interface {}",
-                _ => "map[string]interface {}",
-            };
-            Fault::new(format!("invalid data, expected {expected}, got {found}"))
+            Fault::new(format!("invalid data: {}", wrong_type("the value", &format!("of type {expected}"), json)))
         };
         Ok(match (&decl.shape, json) {
             (Shape::IntOrString | Shape::Text, Json::String(text)) => Self::Text(Cow::Borrowed(text)),

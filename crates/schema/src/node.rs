@@ -224,15 +224,6 @@ impl Node {
         })
     }
 
-    /// Whether the value here changes as a whole: server-side apply does not look inside.
-    pub fn is_atomic(&self) -> bool {
-        match self.kind {
-            Some(Kind::Array) => matches!(self.list_type, None | Some(ListType::Atomic)),
-            Some(Kind::Object) => self.map_type == Some(MapType::Atomic),
-            _ => false,
-        }
-    }
-
     /// Whether here or anywhere below are rules.
     pub fn has_rules(&self) -> bool {
         self.below.rules

@@ -242,7 +242,7 @@ fn walkers_find_what_nobody_declared() {
     assert_eq!(metadata.child("finalizers").and_then(|node| node.list_type), Some(super::ListType::Set));
     let owners = metadata.child("ownerReferences").expect("known");
     assert_eq!(owners.list_map_keys, ["uid"]);
-    assert!(metadata.child("managedFields").is_some_and(super::Node::is_atomic));
+    assert_eq!(metadata.child("managedFields").and_then(|node| node.list_type), Some(super::ListType::Atomic));
     assert!(metadata.child("nothing").is_none());
     assert!(schema.root().child("spec").and_then(|spec| spec.child("x")).is_some());
     assert!(schema.root().declared("metadata").is_none());

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schema::object;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::{Attributes, Auth, Decision, User, authorize, jwt};
 use crate::status::{Failure, FieldError, Qualified};
-use schema::object;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";

@@ -9,13 +9,13 @@ use proptest::prelude::*;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
+use store::{Change, Expect, Store};
 use tower_service::Service;
 
 use super::{Auth, Decision, Gate, ReviewKind, StaticTokens, User, authorize, caller, jwt};
 use crate::clock::Clock;
 use crate::status::Failure;
 use crate::tls::{Peer, Pki};
-use store::{Change, Expect, Store};
 
 struct Fixture {
     now: Arc<Mutex<Timestamp>>,

@@ -5,6 +5,7 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use ring::rand::SecureRandom as _;
+use schema::object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -12,7 +13,6 @@ use sha2::{Digest as _, Sha256};
 use super::review::{or_default, read_body};
 use super::{Auth, User, jwt};
 use crate::status::{Failure, FieldError, Qualified};
-use schema::object;
 
 /// Clocks differ; tokens hold this much longer, as Kubernetes has it.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);

@@ -3,14 +3,14 @@
 use futures::FutureExt as _;
 use futures::future::select_all;
 use http::StatusCode;
+use schema::object;
 use serde_json::{Value, json};
+use store::Event;
 use tokio::time::Duration;
 
 use crate::resource::Part;
 use crate::status::Failure;
 use crate::verbs::{Api, WriteOptions};
-use schema::object;
-use store::Event;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 

@@ -1,5 +1,7 @@
 //! CustomResourceDefinitions: what they look like. What becomes of them is in [`crate::crd`].
 
+use schema::object;
+use schema::pattern::within_limits;
 use serde_json::{Value, json};
 
 use super::{Plan, column, name_column, rules, v1};
@@ -7,8 +9,6 @@ use crate::crd::CLEANUP;
 use crate::crd::conditions::{self, Condition};
 use crate::resource::{Cell, Column, Hooks, Part, Resource, Scope, Version};
 use crate::status::{Failure, FieldError};
-use schema::object;
-use schema::pattern::within_limits;
 
 pub(super) fn resource() -> Result<Resource, Failure> {
     let plan = Plan {

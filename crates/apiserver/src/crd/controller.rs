@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::select_all;
+use schema::object;
 use serde_json::{Value, json};
+use store::{Scan, Store};
 
 use super::conditions::{self, Condition};
 use super::names::{Taken, accept};
@@ -17,8 +19,6 @@ use crate::catalogue::{Catalogue, Served};
 use crate::resource::{Part, Resource};
 use crate::status::Failure;
 use crate::verbs::{Api, DeleteOptions, WriteOptions, store_failure};
-use schema::object;
-use store::{Scan, Store};
 
 /// Who writes the status of definitions, in the eyes of field owners.
 const MANAGER: &str = "kube-apiserver";

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
+use store::{Change, Expect};
 use tokio::task::JoinSet;
 
 use super::conditions::is_true;
@@ -12,7 +13,6 @@ use crate::clock::Clock;
 use crate::resource::Part;
 use crate::table::{IncludeObject, Tabulator};
 use crate::verbs::{Api, DeleteOptions, WriteOptions};
-use store::{Change, Expect};
 
 fn definition(plural: &str, kind: &str) -> Value {
     json!({

@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
-
-use crate::status::{FieldError, FieldFault, quoted};
 use cel::Rules;
 use schema::names;
 use schema::{Path, Props, Schema, dns_1035_faults, find, is_request_uri};
+use serde_json::Value;
+
+use crate::status::{FieldError, FieldFault, quoted};
 
 mod parts;
 

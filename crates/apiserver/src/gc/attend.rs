@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schema::object;
 use serde_json::Value;
 
 use super::graph::{FOREGROUND, Facts, ORPHAN, View};
@@ -10,7 +11,6 @@ use crate::catalogue::{Catalogue, Served};
 use crate::resource::{Part, Scope};
 use crate::status::Failure;
 use crate::verbs::{Api, DeleteOptions, Propagation, WriteOptions};
-use schema::object;
 
 /// How it went.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,15 +4,15 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use schema::object;
 use serde_json::Value;
+use store::Scan;
 use tokio_util::sync::CancellationToken;
 
 use super::CHUNK;
 use crate::catalogue::Served;
 use crate::status::Failure;
 use crate::verbs::{Api, DeleteOptions};
-use schema::object;
-use store::Scan;
 
 const LIFE: SignedDuration = SignedDuration::from_hours(1);
 /// How often they are looked at, at most.

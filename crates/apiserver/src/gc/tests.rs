@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use schema::object;
 use serde_json::{Value, json};
+use store::Store;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -11,8 +13,6 @@ use crate::catalogue::{Catalogue, Shelf};
 use crate::clock::Clock;
 use crate::resource::{Part, Resource};
 use crate::verbs::{Api, DeleteOptions, Propagation, WriteOptions};
-use schema::object;
-use store::Store;
 
 fn builtins() -> Vec<Arc<Resource>> {
     crate::builtins::resources().unwrap()

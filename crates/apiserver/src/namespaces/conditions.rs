@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use schema::object;
 use serde_json::{Value, json};
 
 use crate::resource::Resource;
-use schema::object;
 
 /// What is left in a namespace.
 #[derive(Debug, Default)]

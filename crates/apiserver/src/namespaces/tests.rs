@@ -1,6 +1,8 @@
 use std::time::Duration;
 
+use schema::object;
 use serde_json::{Value, json};
+use store::Store;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -9,8 +11,6 @@ use crate::catalogue::{Catalogue, Served, Shelf};
 use crate::clock::Clock;
 use crate::resource::Part;
 use crate::verbs::{Api, DeleteOptions, WriteOptions};
-use schema::object;
-use store::Store;
 
 struct World {
     api: Api,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use schema::Kind as Type;
 use serde_json::Value;
 
 use super::compare::element_of;
 use super::fields;
 use super::shape::{Items, Kind, Shape};
 use crate::status::wrong_type;
-use schema::Kind as Type;
 
 /// All that is wrong with the intent, as one text; `None` if nothing is.
 pub(crate) fn check(intent: &Value, shape: Shape<'_>) -> Option<String> {

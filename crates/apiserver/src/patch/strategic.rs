@@ -4,11 +4,11 @@
 //! `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>`.
 
 use http::StatusCode;
+use schema::Schema;
 use serde_json::{Map, Value};
 
 use crate::ownership::shape::Shape;
 use crate::status::{Failure, wrong_type};
-use schema::Schema;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
+use schema::Schema;
 use serde_json::{Value, json};
 
 use super::{json, merge, strategic, unknown_fields, without_nulls};
 use crate::status::Failure;
-use schema::Schema;
 
 const REFUSED: &str = "the server rejected our request due to an error in our request";
 

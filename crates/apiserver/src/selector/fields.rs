@@ -1,10 +1,10 @@
 //! `metadata.name=a,spec.color!=red`.
 
+use schema::object;
 use serde_json::Value;
 
 use crate::catalogue::Served;
 use crate::resource::Scope;
-use schema::object;
 
 /// Requirements on fields; all must hold.
 #[derive(Debug, Clone, Default)]

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
+use schema::object::check_type_fields;
 use serde_json::Value;
 
 use crate::catalogue::Served;
@@ -13,7 +14,6 @@ use crate::request::body::{Document, Encoding, LIMIT, media_type, too_large, unk
 use crate::request::drain::drain;
 use crate::status::Failure;
 use crate::verbs::{Patch, not_another_built_in, plain_failure};
-use schema::object::check_type_fields;
 
 /// The body of a request, if it is not too large.
 pub(super) async fn body(headers: &HeaderMap, mut body: Body) -> Result<Bytes, Failure> {

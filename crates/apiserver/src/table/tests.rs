@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
+use cel::Rules;
+use schema::Schema;
+
 use super::*;
 use crate::builtins;
 use crate::catalogue::{Catalogue, Served};
-use cel::Rules;
-use schema::Schema;
 
 const V1: &str = "v1";
 

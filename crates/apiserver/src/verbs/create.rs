@@ -1,7 +1,10 @@
 //! New objects.
 
 use http::StatusCode;
+use schema::names;
+use schema::object;
 use serde_json::Value;
+use store::{Change, Expect, StoreError};
 
 use super::decode::{Read, cannot_be_handled, read};
 use super::draft::Draft;
@@ -11,9 +14,6 @@ use crate::catalogue::Served;
 use crate::ownership::{self, Writer};
 use crate::resource::{Part, Scope};
 use crate::status::{Failure, FieldError, Qualified};
-use schema::names;
-use schema::object;
-use store::{Change, Expect, StoreError};
 
 /// Letters and digits that make no words and are not mistaken for each other.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -248,7 +248,7 @@ pub(super) fn check_custom(served: &Served, new: &Value, old: Option<&Value>, pa
     if version.schema.root().has_rules() {
         match schema::rules_not_checked(&errors) {
             Some(remark) => errors.push(remark),
-            None => errors.extend(version.rules.check(&version.schema, new, old)),
+            None => errors.extend(version.rules.check(new, old)),
         }
     }
     errors

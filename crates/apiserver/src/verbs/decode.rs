@@ -1,5 +1,6 @@
 //! What a client sent, read as an object of a resource: types of metadata, fields that nobody knows, defaults.
 
+use schema::MOST_DEFAULTS;
 use serde_json::{Map, Value};
 
 use crate::builtins;
@@ -7,7 +8,6 @@ use crate::catalogue::Served;
 use crate::request::body::Document;
 use crate::request::query::FieldValidation;
 use crate::status::{Failure, FieldError, Qualified, wrong_type};
-use schema::MOST_DEFAULTS;
 
 /// An object from outside.
 #[derive(Debug, Clone)]

@@ -1,6 +1,8 @@
 //! Objects that go, or are told to go.
 
+use schema::object;
 use serde_json::{Value, json};
+use store::{Change, Expect, StoreError};
 
 use super::draft::Draft;
 use super::{Api, Lens, Paging, not_found, plain_failure, qualified, qualified_kind, store_failure};
@@ -8,8 +10,6 @@ use crate::catalogue::Served;
 use crate::request::query::{Query, check_dry_run, invalid_options};
 use crate::selector::Selector;
 use crate::status::{Failure, FieldError, FieldFault, wrong_type};
-use schema::object;
-use store::{Change, Expect, StoreError};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use store::{Revision, Scan, StoreError, Stored};
 
 use super::{Api, Lens, plain_failure, store_failure, too_large_version};
 use crate::catalogue::Served;
@@ -13,7 +14,6 @@ use crate::request::query::{ListParameters, parse_uint};
 use crate::resource::Scope;
 use crate::selector::Selector;
 use crate::status::Failure;
-use store::{Revision, Scan, StoreError, Stored};
 
 /// How many entries are looked at before others get a turn.
 const CHUNK: usize = 500;

@@ -1,6 +1,7 @@
 //! Changes that say what is different.
 
 use bytes::Bytes;
+use schema::object;
 use serde_json::Value;
 
 use super::create::{check_open, drop_status, remarks, settle_namespace};
@@ -13,7 +14,6 @@ use crate::patch;
 use crate::request::body::Document;
 use crate::resource::Part;
 use crate::status::{Failure, wrong_type};
-use schema::object;
 
 /// A patch.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! The scale subresource: how many, seen and set in one form whatever the resource.
 
 use http::StatusCode;
+use schema::object;
 use serde_json::{Map, Value, json};
 
 use super::decode::cannot_be_patched;
@@ -11,7 +12,6 @@ use crate::patch;
 use crate::request::body::Document;
 use crate::resource::{Part, Scale};
 use crate::status::{Failure, FieldError, wrong_type};
-use schema::object;
 
 impl Api {
     /// `GET …/scale`.

@@ -1,6 +1,9 @@
 //! Objects that become others.
 
+use schema::names;
+use schema::object;
 use serde_json::{Map, Value};
+use store::{Change, Entry, Expect, StoreError};
 
 use super::create::{check_custom, check_kind, remarks, settle_namespace};
 use super::decode::{cannot_be_handled, read};
@@ -14,9 +17,6 @@ use crate::ownership::{self, Operation, Writer};
 use crate::request::query::parse_uint;
 use crate::resource::Part;
 use crate::status::{Failure, FieldError};
-use schema::names;
-use schema::object;
-use store::{Change, Entry, Expect, StoreError};
 
 /// An object as it is, about to be changed.
 pub(super) struct Before {

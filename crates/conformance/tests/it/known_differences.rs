@@ -31,24 +31,6 @@ pub(crate) const KNOWN_DIFFERENCES: &[KnownDifference] = &[
         reason: "An object whose list lacks the keys of its items still gets `managedFields`.",
     },
     KnownDifference {
-        cases: &[
-            "a_patch_that_breaks_the_types",
-            "strategic_patch_has_directives",
-            "strategic_patch_that_makes_no_sense",
-        ],
-        at: "/body/message",
-        reason: "A strategic merge patch with a value of the wrong type is refused in the words used for other patches.",
-    },
-    KnownDifference {
-        cases: &[
-            "a_patch_that_breaks_the_types",
-            "strategic_patch_has_directives",
-            "strategic_patch_that_makes_no_sense",
-        ],
-        at: "/body/details/causes/0/message",
-        reason: "A strategic merge patch with a value of the wrong type is refused in the words used for other patches.",
-    },
-    KnownDifference {
         cases: &["schemas_with_bad_defaults"],
         at: "/body/*",
         reason: "A default of a whole object, which never takes effect, is not checked for `apiVersion` and `kind`.",

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use schema::path_faults;
 use serde_json::Value;
 
 use super::{Check, Path, Props, Rules, Schema, find};
 use crate::status::{FieldError, FieldFault};
-use schema::path_faults;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
+use schema::Schema;
+use schema::object;
 use serde_json::{Map, Value, json};
 
 use crate::ownership::{Writer, apply, keep_times, record_update};
 use crate::patch;
 use crate::status::Failure;
-use schema::Schema;
-use schema::object;
 
 const GROUP: &str = "ownership.example.com";
 
@@ -246,7 +246,7 @@ fn what_the_real_one_answered() {
                     // What is said about types is said in our own words; the place is the same.
                     match message.split_once(": expected ") {
                         Some((place, _)) => {
-                            assert!(failure.message.starts_with(place), "{about}\n{failure}\n{message}")
+                            assert!(failure.message.starts_with(place), "{about}\n{failure}\n{message}");
                         }
                         None => assert_eq!(lines(&failure.message), lines(message), "{about}"),
                     }

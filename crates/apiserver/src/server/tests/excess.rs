@@ -6,12 +6,12 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use serde_json::{Value, json};
+use store::Store;
 use tokio::time::Instant;
 use tower_service::Service as _;
 
 use super::whole::{DEFINITIONS, definition, whole};
 use super::{GADGETS, WIDGETS, World, read, widget};
-use store::Store;
 
 /// Debug builds on a busy machine are slow; what this is about took minutes.
 const SOON: Duration = Duration::from_secs(20);

@@ -1,7 +1,7 @@
 use serde_json::json;
+use store::{Options, Store};
 
 use super::{GADGETS, MERGE, WIDGETS, World, widget};
-use store::{Options, Store};
 
 const MODIFIED: &str = "Operation cannot be fulfilled on widgets.verbs.example.com \"u\": the object has been modified; \
                         please apply your changes to the latest version and try again";
@@ -19,11 +19,11 @@ async fn an_update_names_the_version_it_read() {
          for an update",
     );
     assert_eq!(blind.body["details"]["kind"], "widgets");
-    const VERSION: &str =
+    let no_version =
         "metadata.resourceVersion: Invalid value: \"abc\": must be a resource version that this server has given";
     let at = |version: &str| widget("u", json!({"metadata": {"resourceVersion": version}, "spec": {"color": "blue"}}));
     world.put(&path, at("1")).await.refused(409, "Conflict", MODIFIED);
-    world.put(&path, at("abc")).await.refused(500, "", VERSION);
+    world.put(&path, at("abc")).await.refused(500, "", no_version);
     let done = world.put(&path, at(made["metadata"]["resourceVersion"].as_str().unwrap())).await;
     assert_eq!((done.code, &done.body["metadata"]["generation"]), (200, &json!(2)), "{}", done.text);
     assert_eq!(done.body["metadata"]["uid"], made["metadata"]["uid"]);

@@ -3,10 +3,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
+use store::Limits;
 use tokio::time::Instant;
 
 use super::{WIDGETS, World};
-use store::Limits;
 
 fn pair(kind: &str, name: &str) -> (String, String) {
     (kind.to_owned(), name.to_owned())
