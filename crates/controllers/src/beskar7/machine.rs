@@ -24,7 +24,7 @@ use crate::depot::{Question, boot_url_missing};
 use crate::dialect::HostDialect as _;
 use crate::herald::News;
 use crate::roster::OrderOnHost;
-use crate::vault::digest;
+use crate::fingerprint::digest;
 
 /// Beskar7Machines.
 #[derive(Debug, Clone, Copy)]
