@@ -156,7 +156,8 @@ impl Session {
                 tracing::debug!("{} answers a login without a token; going on with Basic", wire.origin());
                 return Standing::Basic { until: None, because_of_limit: false };
             };
-            let mut token = token.clone();
+            // A copy: a clone would keep all that was read together with it.
+            let mut token = HeaderValue::from_bytes(token.as_bytes()).unwrap_or_else(|_| token.clone());
             token.set_sensitive(true);
             wire.learn_token(&token);
             let body = answer.json().unwrap_or_default();

@@ -1,24 +1,27 @@
 //! HTTP/1.1 over TLS, or over plain TCP where the address says so.
 
 use std::error::Error as StdError;
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture, Either};
 use http::header::HOST;
 use http::{HeaderValue, Method, Uri};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::{TrySendError, http1};
 use hyper_util::rt::TokioIo;
 use rustls::{CertificateError, ClientConfig};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -38,8 +41,10 @@ const SPARE_FOR: Duration = Duration::from_secs(2);
 /// A change goes over a connection that has just answered, or over a new one: some BMCs reset a connection that idled, and then
 /// nobody knows whether they saw the change.
 const FRESH: Duration = Duration::from_secs(1);
-/// Bounds the headers of an answer, and what a connection at rest holds.
-const BUFFER_LIMIT: usize = 32 * 1024;
+/// After an answer a connection is ready for the next request at once, unless the BMC did not care to read all of the last one.
+const SETTLES_WITHIN: Duration = Duration::from_secs(1);
+/// Bounds the headers of an answer.
+const HEADER_LIMIT: usize = 32 * 1024;
 /// The largest honest body in captures is an expanded collection of about 0.5 MB.
 const BODY_LIMIT: usize = 8 * 1024 * 1024;
 
@@ -61,54 +66,43 @@ impl Https {
     async fn exchange(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError> {
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         let request = in_origin_form(request);
-        let mut used = self.pool.take(is_read).await;
-        let (line, response) = loop {
-            let (mut line, was_used) = match used.take() {
-                Some(line) => (line, true),
+        let mut used = self.pool.take(is_read);
+        loop {
+            let (stream, was_used) = match used.take() {
+                Some(stream) => (stream, true),
                 None => (self.connect().await?, false),
             };
-            let mut error = match line.try_send_request(request.clone().map(Full::new)).await {
-                Ok(response) => break (line, response),
-                Err(error) => error,
+            let (error, was_not_sent) = match ask(stream, request.clone()).await {
+                Ok((response, stream)) => {
+                    if let Some(stream) = stream {
+                        self.pool.put(stream);
+                    }
+                    return Ok(response);
+                }
+                Err(Unanswered::Broken { error, was_not_sent }) => (error, was_not_sent),
+                Err(Unanswered::Other(error)) => return Err(error),
             };
-            let was_not_sent = error.take_message().is_some();
-            let error = error.into_error();
             // Only reads are repeated blindly: a change that went out may have been carried out, whatever became of the answer.
             if was_used && (is_read || was_not_sent) {
                 tracing::debug!(%error, "a connection that had idled is gone; sending over a new one");
                 continue;
             }
             return Err(explain(&error, was_not_sent));
-        };
-        let (parts, body) = response.into_parts();
-        let body = Limited::new(body, BODY_LIMIT).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                TransportError::TooLong(BODY_LIMIT)
-            } else {
-                TransportError::Broken(format!("the answer broke off ({})", root_cause(error.as_ref())))
-            }
-        })?;
-        self.pool.put(line);
-        Ok(http::Response::from_parts(parts, body.to_bytes()))
+        }
     }
 
-    async fn connect(&self) -> Result<Line, TransportError> {
-        let connecting = async {
-            let stream = self.target.connect().await?;
-            http1::Builder::new()
-                .max_buf_size(BUFFER_LIMIT)
-                .ignore_invalid_headers_in_responses(true)
-                .allow_spaces_after_header_name_in_responses(true)
-                .handshake(TokioIo::new(stream))
-                .await
-                .map_err(|error| TransportError::Connect(root_cause(&error)))
-        };
-        let (line, connection) = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| {
+    async fn connect(&self) -> Result<Stream, TransportError> {
+        tokio::time::timeout(CONNECT_TIMEOUT, self.target.connect()).await.unwrap_or_else(|_| {
             Err(TransportError::Connect(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())))
-        })?;
-        // It ends when its other end is dropped, and whoever uses it hears of its errors.
-        self.pool.tasks.spawn(async move { connection.await.ok() });
-        Ok(line)
+        })
+    }
+}
+
+impl Drop for Https {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.pool.idle().keeper.take() {
+            keeper.abort();
+        }
     }
 }
 
@@ -122,47 +116,116 @@ impl Transport for Https {
     }
 }
 
-/// One end of an open connection.
-type Line = SendRequest<Full<Bytes>>;
+/// Why a request brought no answer.
+enum Unanswered {
+    Broken { error: hyper::Error, was_not_sent: bool },
+    Other(TransportError),
+}
 
-/// The connections to one BMC that are open and not in use; the last used is the last.
+impl From<TrySendError<http::Request<Full<Bytes>>>> for Unanswered {
+    fn from(mut error: TrySendError<http::Request<Full<Bytes>>>) -> Self {
+        let was_not_sent = error.take_message().is_some();
+        Self::Broken { error: error.into_error(), was_not_sent }
+    }
+}
+
+/// Sends one request. Gives the connection back with the answer, unless that was its last.
+///
+/// What hyper needs for a connection (buffers, a channel: more than 30 KiB) is there for as long as this takes: a thousand
+/// connections at rest are nothing but their TLS.
+async fn ask(
+    stream: Stream,
+    request: http::Request<Bytes>,
+) -> Result<(http::Response<Bytes>, Option<Stream>), Unanswered> {
+    let (mut line, connection) = http1::Builder::new()
+        .max_buf_size(HEADER_LIMIT)
+        .ignore_invalid_headers_in_responses(true)
+        .allow_spaces_after_header_name_in_responses(true)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| Unanswered::Other(TransportError::Connect(root_cause(&error))))?;
+    let asking = async move {
+        let (parts, body) = line.try_send_request(request.map(Full::new)).await?.into_parts();
+        let body = Limited::new(body, BODY_LIMIT).collect().await.map_err(|error| {
+            Unanswered::Other(if error.is::<LengthLimitError>() {
+                TransportError::TooLong(BODY_LIMIT)
+            } else {
+                TransportError::Broken(format!("the answer broke off ({})", root_cause(error.as_ref())))
+            })
+        })?;
+        let is_kept = tokio::time::timeout(SETTLES_WITHIN, line.ready()).await.is_ok_and(|ready| ready.is_ok());
+        // The other end of the connection waits for this.
+        drop(line);
+        Ok((http::Response::from_parts(parts, body.to_bytes()), is_kept))
+    };
+    match future::select(pin!(asking), pin!(connection.without_shutdown())).await {
+        Either::Left((outcome, connection)) => {
+            let (response, is_kept) = outcome?;
+            let parts = if is_kept { connection.await.ok() } else { None };
+            let unread = parts.filter(|parts| parts.read_buf.is_empty());
+            Ok((response, unread.map(|parts| parts.io.into_inner())))
+        }
+        // The BMC has closed it; what it said before is still to be heard.
+        Either::Right((_, asking)) => asking.await.map(|(response, _)| (response, None)),
+    }
+}
+
+/// The connections to one BMC that are open and not in use.
 #[derive(Default)]
 struct Pool {
     idle: Mutex<Idle>,
+    /// Tells the keeper of one more.
+    put: Notify,
     tasks: TaskTracker,
 }
 
 #[derive(Default)]
 struct Idle {
-    lines: Vec<(Line, Instant)>,
-    is_swept: bool,
+    /// The last used is the last.
+    streams: Vec<(Stream, Instant)>,
+    keeper: Option<AbortHandle>,
 }
 
 impl Pool {
     /// One that still stands.
-    async fn take(&self, is_read: bool) -> Option<Line> {
+    fn take(&self, is_read: bool) -> Option<Stream> {
         let limit = if is_read { KEPT_FOR } else { FRESH };
+        let mut idle = self.idle();
+        idle.streams.retain(|(_, since)| since.elapsed() < KEPT_FOR);
         loop {
-            let mut line = self.pop(limit)?;
-            if line.ready().await.is_ok() {
-                return Some(line);
+            let at = idle.streams.iter().rposition(|(_, since)| since.elapsed() < limit)?;
+            let (mut stream, _) = idle.streams.remove(at);
+            if !stream.has_ended(&mut Context::from_waker(Waker::noop())) {
+                return Some(stream);
             }
         }
     }
 
-    fn pop(&self, limit: Duration) -> Option<Line> {
+    fn put(self: &Arc<Self>, stream: Stream) {
         let mut idle = self.idle();
-        idle.lines.retain(|(line, since)| !line.is_closed() && since.elapsed() < KEPT_FOR);
-        let at = idle.lines.iter().rposition(|(_, since)| since.elapsed() < limit)?;
-        Some(idle.lines.remove(at).0)
+        idle.streams.push((stream, Instant::now()));
+        if idle.keeper.as_ref().is_none_or(AbortHandle::is_finished) {
+            idle.keeper = Some(self.tasks.spawn(keep(self.clone())).abort_handle());
+        }
+        self.put.notify_one();
     }
 
-    fn put(self: &Arc<Self>, line: Line) {
+    /// Closes those that nobody has used for a moment, all but one; says whether there will be more to close.
+    fn close_spare(&self) -> bool {
         let mut idle = self.idle();
-        idle.lines.push((line, Instant::now()));
-        if idle.lines.len() > 1 && !std::mem::replace(&mut idle.is_swept, true) {
-            self.tasks.spawn(sweep(Arc::downgrade(self)));
+        while idle.streams.len() > 1 && idle.streams.first().is_some_and(|(_, since)| since.elapsed() >= SPARE_FOR) {
+            idle.streams.remove(0);
         }
+        idle.streams.len() > 1
+    }
+
+    /// Closes those that the BMC closes; comes to no end.
+    async fn close_ended(&self) {
+        poll_fn(|context| -> Poll<()> {
+            self.idle().streams.retain_mut(|(stream, _)| !stream.has_ended(context));
+            Poll::Pending
+        })
+        .await;
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
@@ -170,19 +233,14 @@ impl Pool {
     }
 }
 
-/// Closes all but one, once nobody has used them for a moment.
-async fn sweep(pool: Weak<Pool>) {
+/// Looks after the connections that nobody uses, until it is aborted.
+async fn keep(pool: Arc<Pool>) {
     loop {
-        tokio::time::sleep(SPARE_FOR).await;
-        let Some(pool) = pool.upgrade() else { return };
-        let mut idle = pool.idle();
-        idle.lines.retain(|(line, _)| !line.is_closed());
-        while idle.lines.len() > 1 && idle.lines.first().is_some_and(|(_, since)| since.elapsed() >= SPARE_FOR) {
-            idle.lines.remove(0);
-        }
-        if idle.lines.len() <= 1 {
-            idle.is_swept = false;
-            return;
+        let has_spare = pool.close_spare();
+        tokio::select! {
+            () = pool.put.notified() => {}
+            () = pool.close_ended() => {}
+            () = tokio::time::sleep(SPARE_FOR), if has_spare => {}
         }
     }
 }
@@ -288,10 +346,24 @@ fn explain_certificate(error: &CertificateError) -> String {
     }
 }
 
-/// One connection.
+/// One connection. The BMC hears of its end when it is dropped.
 enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Whether the BMC closed it, or says something that nobody asked for; else wakes when it does.
+    fn has_ended(&mut self, context: &mut Context<'_>) -> bool {
+        Pin::new(self).poll_read(context, &mut ReadBuf::new(&mut [0])).is_ready()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // As much of it as the socket takes at once: nobody waits for a good-bye.
+        let _ = Pin::new(self).poll_shutdown(&mut Context::from_waker(Waker::noop()));
+    }
 }
 
 impl AsyncRead for Stream {

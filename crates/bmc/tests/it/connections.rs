@@ -3,10 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bmc::{Address, Bmc, Client, Credentials, Endpoint, Https, Manner, Options, RedfishSystem, SystemChoice, Trust};
+use bmc::{
+    Address, Bmc, Client, Credentials, Endpoint, Https, Manner, Options, RedfishSystem, SystemChoice, Transport as _,
+    Trust,
+};
+use bytes::Bytes;
 use engine::failure::Kind;
 use engine::server::{BootOverride, Scope};
 use sim::{BmcSpec, Effect, Personality, PowerState, Timing};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -99,4 +105,51 @@ async fn a_registration_takes_two_handshakes_at_most_and_a_look_at_rest_none() {
         assert_eq!(site.endpoint.connections(), registered, "{name}: a handshake at rest");
         site.client.close().await;
     }
+}
+
+/// Answers one request as a server does that keeps connections.
+async fn answer_once(socket: &mut TcpStream) {
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"\r\n\r\n") {
+        assert_ne!(socket.read_buf(&mut asked).await.unwrap(), 0, "closed before all was asked");
+    }
+    socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.unwrap();
+}
+
+/// Waits until the other side closes; fails when it says something instead, or nothing for seconds.
+async fn is_closed(socket: &mut TcpStream) {
+    let end = tokio::time::timeout(Duration::from_secs(5), socket.read(&mut [0])).await;
+    assert!(matches!(end, Ok(Ok(0))), "not closed: {end:?}");
+}
+
+#[tokio::test]
+async fn a_connection_at_rest_ends_with_the_bmc_or_the_client_and_serves_until_then() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let transport = Https::new(&Address::parse(&url).unwrap(), &Trust::Anything).unwrap();
+    let ask = || transport.send(http::Request::get(format!("{url}/redfish/v1/")).body(Bytes::new()).unwrap());
+
+    let accept = async || listener.accept().await.unwrap().0;
+    let (answer, mut first) = futures::join!(ask(), async {
+        let mut socket = accept().await;
+        answer_once(&mut socket).await;
+        socket
+    });
+    assert_eq!(answer.unwrap().body().as_ref(), b"{}");
+    let (answer, ()) = futures::join!(ask(), answer_once(&mut first));
+    answer.unwrap();
+
+    // The BMC has waited long enough for a request.
+    first.shutdown().await.unwrap();
+    is_closed(&mut first).await;
+    let (answer, mut second) = futures::join!(ask(), async {
+        let mut socket = accept().await;
+        answer_once(&mut socket).await;
+        socket
+    });
+    answer.unwrap();
+
+    // A host that is deleted.
+    drop(transport);
+    is_closed(&mut second).await;
 }
