@@ -175,7 +175,7 @@ async fn a_second_signal_ends_it_at_once_but_not_before_the_sessions_on_bmcs_are
     for name in ["sim-001", "sim-002"] {
         add_fault(&control, name, r#"{"effect": {"Latency": 0.5}}"#).await;
     }
-    let begun = std::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     run.signal(Signal::TERM);
     run.signal(Signal::INT);
     let (status, said) = run.ends().await;

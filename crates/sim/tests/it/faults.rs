@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use sim::{Bmc, BootSource, Dropped, Effect, Fault, FaultBody, Kind, Outcome, PowerState, Timing, Verb, personality};
+use sim::{
+    Bmc, BootSource, Dropped, Effect, Fault, FaultBody, ImageName, Kind, Outcome, PowerState, Timing, Verb, personality,
+};
 use tokio::time::Instant;
 
 use crate::client::{Client, SESSIONS, login, pass, send};
@@ -229,4 +231,33 @@ async fn faults_are_listed() {
     let fault: Fault = Effect::Drop.always().times(3);
     let id = bmc.faults().add(fault.clone());
     assert_eq!(bmc.faults().list(), [(id, fault)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_cannot_be_read_for_a_while_after_each_change() {
+    let client = on().await;
+    client.bmc.faults().add(Effect::Unreadable(seconds(20)).always());
+    assert_eq!(client.get(SYSTEM).await.status, 200, "nothing was changed yet");
+    client.boot(json!({ "BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once" })).await;
+    for waited in [0, 19] {
+        pass(waited).await;
+        assert_eq!(client.get(SYSTEM).await.status, 503);
+        assert_eq!(client.get("/redfish/v1").await.status, 200, "the root is always there");
+    }
+    pass(1).await;
+    assert_eq!(client.read(SYSTEM).await["Boot"]["BootSourceOverrideTarget"], "Pxe", "the change was made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_is_shown_by_another_name() {
+    let client = on().await;
+    client.insert(ISO).await;
+    let drive = client.cd().await;
+    assert_eq!(client.read(&drive).await["Image"], ISO);
+    for (name, shown) in [(ImageName::WithPort, "images.example:80/os.iso"), (ImageName::FileName, "os.iso")] {
+        client.bmc.faults().clear();
+        client.bmc.faults().add(Effect::ShowsImage(name).always());
+        let read = client.read(&drive).await;
+        assert_eq!((&read["Image"], &read["Inserted"]), (&json!(shown), &json!(true)));
+    }
 }
