@@ -158,6 +158,7 @@ impl RedfishSystem {
                 ..bmc
             },
             nics: nics?,
+            network_boot: network_boot(view),
             ..Hardware::default()
         };
         if quirks.is_some_and(|quirks| quirks.serial_is_sku) {
@@ -464,5 +465,16 @@ impl RedfishSystem {
             .filter(|resource| read::is_present(resource.view()))
             .map(|resource| Firmware { name: named(resource), version: resource.view().text("/Version") })
             .collect())
+    }
+}
+
+/// Whether the next start can be set to the network. A system without a boot override, such as a switch tray, has no such thing.
+fn network_boot(system: View<'_>) -> Option<bool> {
+    let targets = system.texts("/Boot/BootSourceOverrideTarget@Redfish.AllowableValues");
+    let is_network = |target: &String| matches!(target.as_str(), "Pxe" | "UefiHttp");
+    match system.0.get("Boot").filter(|boot| boot.is_object()) {
+        None => Some(false),
+        Some(_) if targets.is_empty() => None,
+        Some(_) => Some(targets.iter().any(is_network)),
     }
 }

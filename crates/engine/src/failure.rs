@@ -53,6 +53,8 @@ pub enum Kind {
     NotApplied,
     /// The server has no virtual CD drive that could take an image.
     NoVirtualMedia,
+    /// The server can be booted neither from an image nor from the network.
+    NoBootMethod,
     /// The server runs although nobody asked for it, and a machine may not take it then.
     ServerRunning,
     /// The BMC could not use the image.
@@ -124,6 +126,7 @@ impl Kind {
             | Self::SystemChanged
             | Self::Refused
             | Self::NoVirtualMedia
+            | Self::NoBootMethod
             | Self::ServerRunning
             | Self::MediaRefused
             | Self::OrderInvalid
@@ -191,6 +194,7 @@ impl Kind {
             Self::Unsupported => "Unsupported",
             Self::NotApplied => "NotApplied",
             Self::NoVirtualMedia => "NoVirtualMedia",
+            Self::NoBootMethod => "NoBootMethod",
             Self::ServerRunning => "ServerRunning",
             Self::MediaRefused => "MediaRefused",
             Self::TaskFailed => "TaskFailed",

@@ -44,6 +44,8 @@ pub struct Hardware {
     pub firmware: Vec<Firmware>,
     /// How it takes images; `None` where nobody could look.
     pub virtual_media: Option<VirtualMedia>,
+    /// Whether its next start can be set to the network; `None` where the BMC does not tell.
+    pub network_boot: Option<bool>,
     /// What is there and could not be read, in whole or in part. What is told of it comes from the system's own summary, or is too
     /// little.
     pub unread: Vec<Part>,

@@ -34,7 +34,7 @@ fn fault_reasons() -> BTreeSet<String> {
 /// The reasons that waits have: the first word that is handed to whatever waits, or a constant that is.
 fn wait_reasons() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let waiters = ["wait(", "wait_until(", "wait_for_others(", "await_boot(", ".look(", "in_transit("];
+    let waiters = ["wait(", "wait_until(", "wait_for_others(", "await_boot(", "await_order(", ".look(", "in_transit("];
     for file in sources("host") {
         let source = fs::read_to_string(&file).unwrap();
         for waiter in waiters {

@@ -1,7 +1,7 @@
 //! A PhysicalHost as those see it who claim one.
 
 use api::beskar7::conditions::{BOOT_SERVED, HOST_INSPECTED, reason};
-use api::beskar7::{PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
+use api::beskar7::{HardwareDetails, PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
 use api::capi::{self, AddressType, Condition, MachineAddress};
 use engine::claim::{Host, Refused};
 use engine::host::{Anchor, Claim, Milestone, Phase, is_running, runs_unasked};
@@ -34,6 +34,7 @@ fn candidate(host: &PhysicalHost, anchor: Option<&Anchor>) -> Candidate {
         rack: host.labels().get(names::RACK_LABEL).filter(|rack| !rack.is_empty()).cloned(),
         capacity: host.status.as_ref().and_then(capacity),
         media: host.status.as_ref().and_then(media),
+        network_boot: host.status.as_ref().and_then(inventory).and_then(|hardware| hardware.network_boot),
         released: annotation(names::RELEASED_AT).and_then(|time| time.parse().ok()),
     }
 }
@@ -72,9 +73,14 @@ fn availability(host: &PhysicalHost, anchor: Option<&Anchor>) -> Availability {
     if is_running(power) && online == Some(false) { unavailable("being switched off") } else { Availability::Free }
 }
 
-fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
+/// What the server is made of, if that was read since it became this host's.
+fn inventory(status: &PhysicalHostStatus) -> Option<HardwareDetails> {
     let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
-    let hardware = status.hardware_details.as_ref().filter(|_| inspected)?.unpack();
+    Some(status.hardware_details.as_ref().filter(|_| inspected)?.unpack())
+}
+
+fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
+    let hardware = inventory(status)?;
     Some(Capacity {
         cores: hardware.cores.unwrap_or_else(|| hardware.processors.iter().filter_map(|cpu| cpu.cores).sum()),
         memory_bytes: hardware.memory_mib.unwrap_or(0) << 20,
@@ -83,8 +89,7 @@ fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
 }
 
 fn media(status: &PhysicalHostStatus) -> Option<MediaWays> {
-    let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
-    let media = status.hardware_details.as_ref().filter(|_| inspected)?.unpack().virtual_media?;
+    let media = inventory(status)?.virtual_media?;
     Some(MediaWays { drives: media.drives, schemes: media.schemes })
 }
 
@@ -136,6 +141,8 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
                 image: host.spec.boot_iso_source.clone(),
                 boot_mode: host.spec.boot_iso_mode,
                 remote: host.spec.remote_config.clone(),
+                network: host.spec.network_boot.clone(),
+                every_start: host.spec.boot_every_start == Some(true),
             },
             waiting: status.waiting.clone(),
             next_try: status.fault.as_ref().and_then(|fault| fault.next_try.as_ref()).map(|time| time.0),

@@ -27,7 +27,8 @@ pub(super) fn shipment(
             Configuration::At(url) => format!("At({})", quoted(url)),
             Configuration::In(secret) => format!("In({})", quoted(secret)),
         };
-        let words = format!("{} remote {namespace}/{name} {image} {family} {found}", claim.id);
+        let every = if host.spec.boot_every_start == Some(true) { " every-start" } else { "" };
+        let words = format!("{} remote {namespace}/{name} {image} {family} {found}{every}", claim.id);
         let deployment = deployment(&words, anchor);
         let powered_on = anchor.is_some_and(|anchor| was_powered_on(anchor, &deployment));
         let holder = Holder { namespace, host: name, claim: claim.id.clone(), deployment };

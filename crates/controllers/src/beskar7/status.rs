@@ -61,7 +61,8 @@ fn useless(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Option
     let record = &view.step.record;
     let is_free = record.phase == Phase::Available && record.inspected && view.goal.claim.is_none();
     let details = status.hardware_details.as_ref().filter(|_| is_free && record.fault.is_none())?;
-    no_way_to_boot(details.unpack().virtual_media?.drives as usize)
+    let hardware = details.unpack();
+    no_way_to_boot(hardware.virtual_media.map(|media| media.drives), hardware.network_boot)
 }
 
 /// Takes in what was seen, and keeps what was not looked at.

@@ -39,13 +39,16 @@ pub(super) struct Notes {
     found: BTreeMap<String, String>,
 }
 
+/// Shows a host as the API server has it.
+pub(super) type Show = Arc<dyn Fn(&str) -> Option<Arc<Value>> + Send + Sync>;
+
 /// What the watchmen are told.
 #[derive(Clone)]
 pub(super) struct Informants {
     /// Who would be hurt.
     pub(super) tenant: Tenant,
     /// A host as the API server has it.
-    pub(super) host: Arc<dyn Fn(&str) -> Option<Arc<Value>> + Send + Sync>,
+    pub(super) host: Show,
 }
 
 impl Servers {

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::beskar7::conditions::ORDER_IN_EFFECT;
 use api::beskar7::{PhysicalHost, names};
+use api::capi::Condition;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::{self, store::Writer};
 use kube::runtime::watcher::Event;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use sim::{Credentials, Effect, PowerState, ResetType};
+use sim::{Credentials, Effect, Kind, PowerState, ResetType};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -199,13 +201,19 @@ impl Stage {
             Turn::Claim => {
                 let consumer = format!("{name}-node-{}", random.u8(..2));
                 let iso = format!("https://192.0.2.1/{}.iso", random.u8(..2));
+                let (by_network, every_start) = (random.bool(), random.bool());
                 // Whoever claims looks whether the host is free, in the same write.
                 let mut claimed = false;
                 self.model.edit_host(name, |host| {
                     if host["spec"].get("consumerRef").is_none() && host["metadata"].get("deletionTimestamp").is_none() {
                         claimed = true;
                         host["spec"]["consumerRef"] = json!({"apiVersion": "sim.cluster.x-k8s.io/v1", "kind": "Consumer", "namespace": "lab", "name": consumer});
-                        host["spec"]["bootIsoSource"] = json!(iso);
+                        if by_network {
+                            host["spec"]["networkBoot"] = json!({"protocol": "PXE"});
+                        } else {
+                            host["spec"]["bootIsoSource"] = json!(iso);
+                        }
+                        host["spec"]["bootEveryStart"] = json!(every_start);
                     }
                 });
                 if claimed {
@@ -248,6 +256,8 @@ impl Stage {
                 let lasting = Duration::from_secs(random.u64(1..300));
                 let fault = effect.always().lasting(lasting);
                 let fault = if random.bool() { fault.times(random.u32(1..6)) } else { fault };
+                // Now and then it is one part that cannot be read: the inventory is taken without it.
+                let fault = if random.u8(..4) == 0 { fault.kind(PARTS[random.usize(..PARTS.len())]) } else { fault };
                 self.servers.notes().trace.push(format!("  {fault:?}"));
                 self.servers.bmc(name).faults().add(fault);
             }
@@ -339,7 +349,7 @@ impl Stage {
             }
             match (claimed, server.media()) {
                 (false, Some(media)) => Some(format!("{name} is free and has {media} in its drive")),
-                (true, None) => Some(format!("{name} is provisioned from an empty drive")),
+                (true, None) if runs_from_image(&host) => Some(format!("{name} is provisioned from an empty drive")),
                 _ => None,
             }
         })
@@ -512,11 +522,30 @@ fn put_secret(model: &Model, name: &str, password: &str) {
     );
 }
 
+/// Whether what runs was booted from the image that is ordered.
+pub(super) fn runs_from_image(host: &Value) -> bool {
+    let conditions = host["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_other = conditions.iter().any(|it| it["type"] == ORDER_IN_EFFECT && it["status"] == Condition::FALSE);
+    host["spec"].get("bootIsoSource").is_some() && !is_other
+}
+
 fn unclaim(host: &mut Value) {
     let spec = host["spec"].as_object_mut().unwrap();
     spec.remove("consumerRef");
     spec.remove("bootIsoSource");
+    spec.remove("networkBoot");
+    spec.remove("bootEveryStart");
 }
+
+/// What an inventory can be taken without.
+const PARTS: [Kind; 6] = [
+    Kind::Processors,
+    Kind::MemoryCollection,
+    Kind::StorageCollection,
+    Kind::EthernetInterfaces,
+    Kind::FirmwareInventory,
+    Kind::Manager,
+];
 
 pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
     let span = Duration::from_secs(random.u64(1..90));

@@ -4,8 +4,11 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Phase, PowerRequest};
-use crate::failure::{Failure, Kind};
+use super::{Claim, Phase, PowerRequest, Undo};
+use crate::{
+    failure::{Failure, Kind},
+    server::BootTarget,
+};
 
 /// What must never be forgotten about a host. Stored before the status, as the status is before the act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +41,9 @@ pub struct Anchor {
     /// The request for power that was on the object when it was claimed or released. As long as it is the same, it does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outdated: Option<OutdatedRequest>,
+    /// What a release must undo; format 1 did not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Vec<Undo>>,
     /// SMBIOS UUID of the server that was registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
@@ -54,7 +60,7 @@ pub struct Anchor {
 
 impl Anchor {
     /// The format that this program writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Reads what [`Anchor::to_json`] wrote.
     pub fn parse(text: &str) -> Result<Self, Failure> {
@@ -107,12 +113,41 @@ impl Anchor {
         })
     }
 
+    /// What a release must undo. All deployments of format 1 booted an image from the CD drive, and so may what was adopted.
+    pub fn undo(&self) -> Vec<Undo> {
+        let is_ours = match self.milestone {
+            Milestone::None => false,
+            Milestone::Releasing => true,
+            Milestone::Armed | Milestone::Written | Milestone::Provisioned => !self.adopted,
+        };
+        self.undo.clone().unwrap_or_else(|| if is_ours { Self::of_format_1() } else { Vec::new() })
+    }
+
+    /// The server is about to be prepared for its order. What of that must be undone is remembered before it is done, together with
+    /// whatever was done for an earlier order of this claim. Nobody knows what was done to a server that was adopted.
+    pub(super) fn arm(&mut self, undo: &[Undo]) {
+        let mut all = if std::mem::take(&mut self.adopted) { Self::of_format_1() } else { self.undo() };
+        for one in undo {
+            if !all.contains(one) {
+                all.push(one.clone());
+            }
+        }
+        self.undo = Some(all);
+        self.milestone = Milestone::Armed;
+    }
+
+    fn of_format_1() -> Vec<Undo> {
+        vec![Undo::Media, Undo::Boot(BootTarget::Cd)]
+    }
+
     /// The anchor that a free host gets when a claim is accepted and its first act is decided. Whoever writes a claim stores it
     /// in the same write, so that it need not be stored again. The status tells whether anything came of it: see
     /// [`Anchor::settled`].
-    pub fn announcing(&self, claim: Claim, deployment: String, request: Option<PowerRequest>) -> Self {
+    pub fn announcing(&self, claim: Claim, deployment: String, undo: Vec<Undo>, request: Option<PowerRequest>) -> Self {
         let mut announced = Self {
+            version: Self::VERSION,
             seq: self.seq.saturating_add(1),
+            undo: Some(undo),
             claim: Some(claim),
             deployment: Some(deployment),
             milestone: Milestone::Armed,
@@ -137,6 +172,8 @@ impl Anchor {
             milestone: Milestone::None,
             outdated: known.outdated.clone(),
             image: known.image.clone(),
+            undo: known.undo.clone(),
+            version: known.version,
             ..self
         };
         if settled == *known { settled } else { Self { seq: self.seq, ..settled } }
@@ -176,6 +213,7 @@ impl Anchor {
         // Whoever claimed has not changed anything about the power, so the policy of the free host goes on.
         self.outdated.take_if(|outdated| outdated.since == Since::Claim);
         self.image = None;
+        self.undo = None;
     }
 
     /// Where a host with this anchor is on its way.
@@ -204,6 +242,7 @@ impl Default for Anchor {
             free_since: None,
             powered_on: false,
             outdated: None,
+            undo: None,
             uuid: None,
             pin: None,
             image: None,

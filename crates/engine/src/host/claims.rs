@@ -24,23 +24,23 @@ impl Scene<'_> {
     /// A claim is accepted together with the first act for it, which saves each of a thousand machines a record of the time in
     /// between. Whoever cannot be looked at is told about, and accepted first.
     pub(super) fn looks_before_accepting(&mut self) -> bool {
-        let is_ready = self.goal.order.as_ref().is_some_and(|order| order.recipe.is_ok());
-        if !is_ready || self.record.fault.is_some() || self.seen(Scope::Boot).is_some() {
+        let order = self.goal.order.as_ref().filter(|order| order.closed_gate().is_none());
+        let Some(Ok(recipe)) = order.map(|order| &order.recipe) else { return false };
+        let scope = recipe.plan(self.goal.boot_mode).look;
+        if self.record.fault.is_some() || self.seen(scope).is_some() {
             return false;
         }
-        self.look = Some(Scope::Boot);
+        self.look = Some(scope);
         self.again = Some(pace::later(self.now(), pace::LOOK_LIMIT));
         self.undecided = true;
         true
     }
 
     /// Whether a claim may be accepted; if not, waits. A leader that was deposed may have written it so late that its claimer
-    /// is gone: nothing is done for a ghost. Nothing was done so far, so the claim can be taken off in the end.
-    pub(super) fn is_claimed_by_the_living(&mut self, claim: &Claim) -> bool {
-        if self.goal.author == Author::Hand {
-            return true;
-        }
-        if matches!(self.sight.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)) {
+    /// is gone: nothing is done for a ghost, and nothing before it is known that it is none. Nothing was done so far, so the claim of a
+    /// ghost can be taken off in the end.
+    pub(super) fn claimer_exists(&mut self, claim: &Claim) -> bool {
+        if self.goal.author == Author::Hand || self.sight.claimer == Whereabouts::Alive {
             return true;
         }
         if !self.held_back() {
@@ -49,8 +49,14 @@ impl Scene<'_> {
         let again = pace::later(self.now(), pace::CONSUMER_AGAIN);
         self.again = Some(self.again.map_or(again, |rest| rest.min(again)));
         let consumer = &claim.consumer;
-        match self.sight.claimer {
+        match &self.sight.claimer {
             Whereabouts::Gone => self.refuse_ghost(consumer),
+            Whereabouts::Unknown(why) => {
+                let message = format!(
+                    "Claimed by {consumer}, but whether it exists cannot be told ({why}), so nothing is done for it yet. It is looked up again every minute."
+                );
+                self.wait_for_others(CHECKING_CONSUMER, &message);
+            }
             Whereabouts::Leaving => {
                 let message = format!("{consumer} is being deleted: nothing is done for it; waiting for it to let go.");
                 self.wait_for_others(WAITING_FOR_CONSUMER, &message);

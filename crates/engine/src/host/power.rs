@@ -42,6 +42,9 @@ impl Scene<'_> {
         let is_stale = anchor.outdated.as_ref().is_some_and(|outdated| outdated.since == Since::Release);
         let online = self.goal.online.filter(|_| !is_stale);
         if is_meant || !runs_unasked(seen.power, online, self.goal.claimable_while_running) {
+            if self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::ServerRunning) {
+                self.recovered();
+            }
             return false;
         }
         let message = "The server runs although nobody asked for it (spec.online is not set), so somebody may use it. No machine takes it, and nothing was done to it. Set spec.online: false to have it switched off, or spec.claimableWhileRunning: true to have it taken as it is.";
@@ -215,10 +218,18 @@ impl Scene<'_> {
         if self.held_back() {
             return false;
         }
-        let Some(seen) = self.seen(Scope::Power) else {
-            self.look(Scope::Power, "LookingAtPower", "Looking at the server before changing its power.");
+        let plan = self.plan_of_later_starts().filter(|_| restart || online == Some(true));
+        let scope = plan.as_ref().map_or(Scope::Power, |plan| plan.look);
+        let Some(seen) = self.seen(scope) else {
+            self.look(scope, "LookingAtPower", "Looking at the server before changing its power.");
             return false;
         };
+        if let Some(plan) = plan
+            && self.is_to_start(seen, restart)
+            && !self.arm(&plan, seen)
+        {
+            return false;
+        }
         if restart {
             return self.restart(seen);
         }
@@ -231,6 +242,16 @@ impl Scene<'_> {
             self.bring_off(seen, Manner::Soft, Scope::Power);
         }
         false
+    }
+
+    /// Whether a start is about to be caused that has to be armed first.
+    fn is_to_start(&self, seen: &Seen, restart: bool) -> bool {
+        let stays_off = self.online() == Some(false);
+        match seen.power {
+            PowerState::Off => self.doing(Deed::PowerOn).is_none() && !stays_off,
+            PowerState::On | PowerState::Paused => restart,
+            PowerState::PoweringOn | PowerState::PoweringOff | PowerState::Unknown => false,
+        }
     }
 
     /// Carries out a restart request, once: the request is stored as done together with the act. Answers whether there

@@ -45,7 +45,8 @@ async fn machines_world() -> (World, sim::Bmc) {
     let (world, bmc) = world_with(running_bmc()).await;
     create_machine(&world, "m-0", "first").await;
     world.annotate(HOST, "beskar7.io/claim-id", Some("first")).await;
-    world.patch_spec(HOST, json!({ "consumerRef": machine_ref("m-0"), "bootIsoSource": ISO })).await;
+    let order = json!({ "consumerRef": machine_ref("m-0"), "bootIsoSource": ISO, "claimableWhileRunning": true });
+    world.patch_spec(HOST, order).await;
     world.wait_for_state(HOST, "Provisioned").await;
     (world, bmc)
 }

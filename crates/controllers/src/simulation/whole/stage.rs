@@ -26,7 +26,7 @@ use crate::leader::Timing;
 use crate::metrics::Metrics;
 use crate::operator::{Config, Election, Operator};
 use crate::simulation::fate::Life;
-use crate::simulation::fleet::{Informants, Servers, Tenant, asked_power, runs_for_its_owner};
+use crate::simulation::fleet::{Informants, Servers, Show, Tenant, asked_power, runs_for_its_owner};
 use crate::simulation::play::Outcome;
 
 /// How long things may take to be well once nobody makes trouble: the longest back-off, and then a deployment.
@@ -57,9 +57,6 @@ pub(super) struct Process {
     pub(super) shutdown: CancellationToken,
     work: JoinSet<()>,
 }
-
-/// Shows an object as the API server has it.
-type Show = Arc<dyn Fn(&str) -> Option<Arc<Value>> + Send + Sync>;
 
 pub(super) struct Stage {
     pub(super) random: fastrand::Rng,

@@ -8,13 +8,13 @@ use proptest::{
 };
 
 use super::{
-    IMAGE, OTHER_IMAGE, claim, order, ordered,
+    IMAGE, OTHER_IMAGE, claim, order, order_by, ordered, pxe,
     server::{Runs, Server},
     world::{Mishap, World},
 };
 use crate::{
     failure::Kind,
-    host::{Author, Farewell, Goal, Milestone, Phase, Road, Whereabouts},
+    host::{Author, Farewell, Gate, Goal, Milestone, NetworkProtocol, Phase, Recipe, Road, Starts, Whereabouts},
 };
 
 #[derive(Debug, Clone)]
@@ -24,7 +24,8 @@ enum Op {
     Claim(&'static str),
     Announce(&'static str),
     Unclaim,
-    Order(&'static str),
+    Order(Recipe),
+    Gate(Option<bool>),
     Unorder,
     Online(Option<bool>),
     AskPower(bool),
@@ -93,7 +94,8 @@ fn wish() -> impl Strategy<Value = Op> {
         4 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Claim),
         3 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Announce),
         2 => Just(Op::Unclaim),
-        4 => prop_oneof![Just(IMAGE), Just(OTHER_IMAGE)].prop_map(Op::Order),
+        4 => recipe().prop_map(Op::Order),
+        1 => proptest::option::of(proptest::bool::ANY).prop_map(Op::Gate),
         1 => Just(Op::Unorder),
         3 => prop_oneof![Just(None), Just(Some(true)), Just(Some(false))].prop_map(Op::Online),
         2 => proptest::bool::ANY.prop_map(Op::AskPower),
@@ -106,6 +108,18 @@ fn wish() -> impl Strategy<Value = Op> {
         3 => whereabouts().prop_map(Op::Consumer),
         2 => proptest::bool::ANY.prop_map(Op::Sign),
         2 => whereabouts().prop_map(Op::Claimer),
+    ]
+}
+
+fn recipe() -> impl Strategy<Value = Recipe> {
+    let iso = |url: &str, starts| Recipe::Iso { url: url.into(), starts };
+    prop_oneof![
+        Just(iso(IMAGE, Starts::First)),
+        Just(iso(OTHER_IMAGE, Starts::First)),
+        Just(iso(IMAGE, Starts::EveryByUs)),
+        Just(pxe(Starts::First)),
+        Just(pxe(Starts::EveryByUs)),
+        Just(Recipe::Network { protocol: NetworkProtocol::Http { uri: None }, starts: Starts::First }),
     ]
 }
 
@@ -249,8 +263,14 @@ impl World {
                 goal.claim = None;
                 goal.order = None;
             }
-            Op::Order(url) => {
-                goal.order = goal.claim.as_ref().map(|claim| order(&claim.id, url));
+            Op::Order(recipe) => {
+                goal.order = goal.claim.as_ref().map(|claim| order_by(&claim.id, recipe.clone()));
+            }
+            Op::Gate(open) => {
+                let gate = open.map(|open| Gate { keeper: "the boot operator".into(), open });
+                if let Some(order) = &mut goal.order {
+                    order.gate = gate;
+                }
             }
             Op::Announce(id) => self.announce(id),
             Op::Unorder => goal.order = None,
@@ -294,6 +314,8 @@ impl World {
                 self.status = None;
                 self.runs_for = goal.claim.as_ref().map(|claim| claim.id.clone());
                 self.may_release = false;
+                // Its owner may have it provisioned again: nobody knows what it was started for.
+                self.started = None;
                 self.forget_requests();
             }
             Op::Blind(kind) => temper.blind = *kind,
@@ -323,10 +345,8 @@ impl World {
     /// An order belongs to its claim.
     fn align_order(&mut self) {
         let Some(claim) = &self.goal.claim else { return };
-        let Some(Ok(crate::host::Recipe::Iso { url })) = self.goal.order.as_ref().map(|old| &old.recipe) else {
-            return;
-        };
-        self.goal.order = Some(order(&claim.id, url));
+        let Some(Ok(recipe)) = self.goal.order.as_ref().map(|old| &old.recipe) else { return };
+        self.goal.order = Some(order_by(&claim.id, recipe.clone()));
     }
 
     /// Whether the annotation says at least what the status says: one of the two may be lost then.
@@ -422,7 +442,7 @@ impl World {
         let is_refused = |world: &Self| world.fault() == Some(Kind::ServerRunning);
         self.run_until(30 * 3600, |world| done(world) || is_refused(world));
         if is_refused(self) {
-            assert_eq!(self.anchor().milestone, Milestone::None, "refused a deployment that had begun");
+            assert_eq!(self.record().anchor.milestone, Milestone::None, "refused a deployment that had begun");
             self.goal.claimable_while_running = true;
         }
     }

@@ -299,10 +299,10 @@ fn how_an_insertion_ended_is_also_known_when_its_reason_is_gone() {
 }
 
 #[test]
-fn a_claim_is_accepted_unless_its_claimer_is_known_not_to_be_there() {
+fn a_claim_is_accepted_once_its_claimer_is_known_to_be_there() {
     let table = [
         (Author::Claimer, Whereabouts::Alive, true, None),
-        (Author::Claimer, Whereabouts::Unknown("forbidden".into()), true, None),
+        (Author::Claimer, Whereabouts::Unknown("forbidden".into()), false, Some("CheckingConsumer")),
         (Author::Claimer, Whereabouts::Gone, false, Some("ConsumerGone")),
         (Author::Claimer, Whereabouts::Leaving, false, Some("WaitingForConsumerRelease")),
         (Author::Hand, Whereabouts::Gone, true, None),

@@ -15,6 +15,7 @@ pub(super) enum Runs {
     Nothing,
     Disk,
     Image(String),
+    Network,
 }
 
 /// How the BMC behaves.
@@ -31,6 +32,8 @@ pub(super) struct Temper {
     pub(super) fails: Option<(&'static str, Kind)>,
     /// Has no virtual CD drive.
     pub(super) no_drive: bool,
+    /// Cannot be set to boot from the network, and says so.
+    pub(super) no_network: bool,
     /// Reports the former power state for this long.
     pub(super) lies: i64,
     /// A power change takes this long.
@@ -81,6 +84,7 @@ impl Temper {
             lacks: None,
             fails: None,
             no_drive: false,
+            no_network: false,
             lies: 0,
             slow: 2,
             post: 30,
@@ -150,7 +154,12 @@ fn after(at: Timestamp, secs: i64) -> Timestamp {
 
 impl Temper {
     fn hardware(&self) -> Hardware {
-        Hardware { unread: self.unread.clone(), goes_on: self.goes_on, ..Hardware::default() }
+        Hardware {
+            unread: self.unread.clone(),
+            goes_on: self.goes_on,
+            network_boot: self.no_network.then_some(false),
+            ..Hardware::default()
+        }
     }
 }
 
@@ -210,14 +219,15 @@ impl Server {
     }
 
     fn start_system(&mut self, _at: Timestamp) {
-        let armed = !self.boot.is_clear() && self.boot.target == BootTarget::Cd;
+        let armed = !self.boot.is_clear();
         if armed && self.temper.ignores > 0 {
             self.temper.ignores -= 1;
             self.runs = Runs::Disk;
             return;
         }
-        self.runs = match &self.media {
-            Some(image) if armed => Runs::Image(image.clone()),
+        self.runs = match (&self.media, &self.boot.target) {
+            (Some(image), BootTarget::Cd) if armed => Runs::Image(image.clone()),
+            (_, BootTarget::Pxe | BootTarget::UefiHttp) if armed => Runs::Network,
             _ => Runs::Disk,
         };
         if self.boot.persistence == Persistence::Once {
@@ -309,7 +319,7 @@ impl Server {
         let power = self.lie.filter(|(until, _)| now < *until).map_or(truth, |(_, lie)| lie);
         let progress = match (&self.runs, self.posting) {
             _ if self.temper.silent_progress => BootProgress::Untold,
-            (Runs::Disk | Runs::Image(_), _) => BootProgress::OsStarted,
+            (Runs::Disk | Runs::Image(_) | Runs::Network, _) => BootProgress::OsStarted,
             (Runs::Nothing, Some(_)) => BootProgress::InPost,
             (Runs::Nothing, None) => BootProgress::NotStarted,
         };

@@ -14,7 +14,7 @@ use crate::{
     failure::Kind,
     host::{
         Act, Anchor, Author, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase,
-        PowerRequest, Record, Remembered, Request, Road, Sight, Step, Whereabouts, step,
+        PowerRequest, Recipe, Record, Remembered, Request, Road, Sight, Starts, Step, Undo, Whereabouts, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -167,7 +167,12 @@ impl World {
         }
         let ordered = super::ordered(id, super::IMAGE);
         let (Some(claim), Some(order)) = (ordered.claim, ordered.order) else { return };
-        let announced = anchor.announcing(claim.clone(), order.deployment.clone(), self.goal.power_request());
+        let announced = anchor.announcing(
+            claim.clone(),
+            order.deployment.clone(),
+            order.recipe.as_ref().map(Recipe::undo).unwrap_or_default(),
+            self.goal.power_request(),
+        );
         self.annotation = Some(announced.to_json());
         self.goal.claim = Some(claim);
         self.goal.order = Some(order);
@@ -323,7 +328,7 @@ impl World {
             && !record.anchor.adopted
             && remembered.anchor == Ok(before.map(|before| before.anchor.clone()))
         {
-            assert!(matches!(self.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)), "accepted a ghost's claim");
+            assert_eq!(self.claimer, Whereabouts::Alive, "accepted a ghost's claim");
         }
         self.check_stop(remembered, sight, next);
         if next.unclaim {
@@ -339,10 +344,6 @@ impl World {
             Ok(_) if !next.leave_anchor => Ok(Some(record.anchor.clone())),
             left => left.clone(),
         };
-        assert!(
-            next.heeded.is_empty() || remembered.anchor != Ok(Some(record.anchor.clone())),
-            "heeded and not stored"
-        );
         let once_more = step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()) }, sight);
         assert_eq!(once_more.acts, [], "the same step twice acts twice");
         // Whether another server may be accepted is looked into before a release, so that takes two steps.
@@ -355,15 +356,16 @@ impl World {
 
     /// A machine's claim never cuts the power of a server that was found running although nobody asked for it.
     fn check_stop(&self, remembered: &Remembered, sight: &Sight, next: &Step) {
-        let known = remembered.record.iter().map(|record| &record.anchor);
-        let known = known.chain(remembered.anchor.iter().flatten()).max_by_key(|anchor| anchor.seq);
-        let is_begun = known.is_some_and(|anchor| anchor.milestone != Milestone::None || anchor.adopted);
+        let known = known_anchor(remembered);
+        let is_begun = known.as_ref().is_some_and(|anchor| anchor.milestone != Milestone::None || anchor.adopted)
+            || next.heeded.contains(&Request::Provision);
         let is_machines = self.goal.claim.is_some() && self.goal.author == Author::Claimer;
         if is_begun || !is_machines || !next.acts.iter().any(|act| matches!(act, Act::PowerOff | Act::ShutDown)) {
             return;
         }
-        // What the claim outdated was asked until then.
-        let is_bound = known.is_some_and(|anchor| anchor.claim.is_some());
+        // What the claim outdated was asked until then, also if the claim was stored and nothing came of it yet.
+        let stored = remembered.anchor.iter().flatten().any(|anchor| anchor.claim.is_some());
+        let is_bound = stored || known.is_some_and(|anchor| anchor.claim.is_some());
         let stale = if is_bound { &self.stale_before } else { &self.stale };
         let asked = self.goal.online.filter(|_| stale.is_none() || *stale != self.goal.power_request());
         let shown = sight.bmc.as_ref().and_then(|bmc| Some(bmc.seen.as_ref().ok()?.power));
@@ -380,9 +382,7 @@ impl World {
         if self.finished {
             return soon;
         }
-        let Remembered { anchor, record } = self.remembered();
-        let known = record.map(|record| record.anchor).into_iter().chain(anchor.ok().flatten());
-        let before = known.max_by_key(|anchor| anchor.seq).unwrap_or_default();
+        let before = known_anchor(&self.remembered()).unwrap_or_default();
         let next = self.decide();
         self.last = Some(next.clone());
         self.events.extend(next.events.iter().map(|event| event.reason));
@@ -401,7 +401,7 @@ impl World {
             return self.carry_out(&next, mishap, soon);
         }
         let text = next.record.anchor.to_json();
-        if !next.leave_anchor && self.annotation.as_ref() != Some(&text) {
+        if !next.leave_anchor && (self.annotation.as_ref() != Some(&text) || !next.heeded.is_empty()) {
             if mishap == Mishap::AnchorConflict {
                 return soon;
             }
@@ -524,6 +524,11 @@ impl World {
         let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Farewell::Tidy);
         let order = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
         let online = self.asked_power();
+        let again =
+            record.phase == Phase::Provisioned && order.is_some_and(|recipe| recipe.starts() == Starts::EveryByUs);
+        let preparing = deed == Deed::PrepareBoot && (armed || again);
+        let ordered = order.map(|recipe| recipe.plan(goal.boot_mode).arm).unwrap_or_default();
+        let undo = anchor.undo();
         let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
         let reason = match act {
             Act::ShutDown => deed == Deed::ShutDown && online == Some(false),
@@ -537,18 +542,16 @@ impl World {
                 matches!(deed, Deed::PowerOn | Deed::Restart)
                     && (anchor.milestone == Milestone::Written || (wanted && !releasing && !armed))
             }
-            Act::InsertMedia { url } => {
-                let crate::host::Recipe::Iso { url: wanted } = order.expect("an image that nobody ordered");
-                deed == Deed::PrepareBoot && armed && url == wanted
-            }
-            Act::SetBoot(wish) if wish.target == BootTarget::Cd => deed == Deed::PrepareBoot && armed,
-            Act::SetBoot(_) => disarming,
-            Act::EjectMedia => (deed == Deed::PrepareBoot && armed) || (deed == Deed::CleanUp && releasing),
+            Act::InsertMedia { .. } => preparing && ordered.contains(act) && undo.contains(&Undo::Media),
+            Act::SetBoot(wish) if wish.target == BootTarget::Hdd => disarming,
+            Act::SetBoot(wish) => preparing && ordered.contains(act) && undo.contains(&Undo::Boot(wish.target.clone())),
+            Act::EjectMedia => preparing || (deed == Deed::CleanUp && releasing && undo.contains(&Undo::Media)),
             Act::ClearBoot => (deed == Deed::CleanUp && releasing) || disarming,
         };
         assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");
         if armed && matches!(act, Act::PowerOff | Act::EjectMedia) {
-            let runs_it = matches!(self.server.runs, Runs::Image(_)) && self.started == anchor.deployment;
+            let runs_it =
+                matches!(self.server.runs, Runs::Image(_) | Runs::Network) && self.started == anchor.deployment;
             assert!(!runs_it, "{act:?} although the server runs what it was started for: {record:#?}");
         }
         if self.runs_for.is_some() && !self.may_release {
@@ -556,8 +559,10 @@ impl World {
                 Act::ShutDown | Act::PowerOff => online == Some(false),
                 Act::Restart => goal.reboot.is_some(),
                 Act::PowerOn => true,
-                Act::SetBoot(_) | Act::ClearBoot => disarming,
-                _ => false,
+                Act::ClearBoot => disarming,
+                Act::SetBoot(_) => disarming || again,
+                Act::InsertMedia { .. } => again,
+                Act::EjectMedia => again && !self.server.on,
             };
             assert!(asked, "{act:?} hurts a running node: {record:#?}");
         }
@@ -649,6 +654,16 @@ impl Record {
     fn doing_is(&self, deed: Deed) -> bool {
         self.doing.as_ref().is_some_and(|doing| doing.what == deed)
     }
+}
+
+/// The anchor that counts. A claim that is only announced is none yet.
+fn known_anchor(remembered: &Remembered) -> Option<Anchor> {
+    let recorded = remembered.record.as_ref().map(|record| record.anchor.clone());
+    let stored = remembered.anchor.clone().ok().flatten().map(|anchor| match &recorded {
+        Some(recorded) => anchor.settled(recorded),
+        None => anchor,
+    });
+    recorded.into_iter().chain(stored).max_by_key(|anchor| anchor.seq)
 }
 
 /// A deployment never goes back.
