@@ -55,6 +55,22 @@ pub enum BootTarget {
     Other(String),
 }
 
+impl BootTarget {
+    /// Redfish's word.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::None => "None",
+            Self::Pxe => "Pxe",
+            Self::Cd => "Cd",
+            Self::Hdd => "Hdd",
+            Self::Usb => "Usb",
+            Self::UefiHttp => "UefiHttp",
+            Self::BiosSetup => "BiosSetup",
+            Self::Other(word) => word,
+        }
+    }
+}
+
 /// Which firmware boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BootMode {

@@ -4,8 +4,11 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Phase, PowerRequest};
-use crate::failure::{Failure, Kind};
+use super::{Claim, Phase, PowerRequest, Undo};
+use crate::{
+    failure::{Failure, Kind},
+    server::BootTarget,
+};
 
 /// What must never be forgotten about a host. Stored before the status, as the status is before the act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +41,9 @@ pub struct Anchor {
     /// The request for power that was on the object when it was claimed or released. As long as it is the same, it does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outdated: Option<OutdatedRequest>,
+    /// What a release must undo; format 1 did not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Vec<Undo>>,
     /// SMBIOS UUID of the server that was registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
@@ -54,7 +60,7 @@ pub struct Anchor {
 
 impl Anchor {
     /// The format that this program writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Reads what [`Anchor::to_json`] wrote.
     pub fn parse(text: &str) -> Result<Self, Failure> {
@@ -107,6 +113,24 @@ impl Anchor {
         })
     }
 
+    /// What a release must undo. All deployments of format 1 booted an image from the CD drive, and so may what was adopted.
+    pub fn undo(&self) -> Vec<Undo> {
+        let is_ours = match self.milestone {
+            Milestone::None => false,
+            Milestone::Releasing => true,
+            Milestone::Armed | Milestone::Written | Milestone::Provisioned => !self.adopted,
+        };
+        let of_format_1 = || if is_ours { vec![Undo::Media, Undo::Boot(BootTarget::Cd)] } else { Vec::new() };
+        self.undo.clone().unwrap_or_else(of_format_1)
+    }
+
+    /// Remembers what is about to be done, before it is.
+    pub(super) fn will_undo(&mut self, undo: &[Undo]) {
+        let mut all = self.undo();
+        all.extend(undo.iter().filter(|one| !all.contains(one)).cloned().collect::<Vec<_>>());
+        self.undo = Some(all);
+    }
+
     /// Whether the server is somebody's, or was and is being cleaned up.
     pub fn is_in_use(&self) -> bool {
         self.claim.is_some() || self.milestone != Milestone::None
@@ -122,6 +146,7 @@ impl Anchor {
         // Whoever claimed has not changed anything about the power, so the policy of the free host goes on.
         self.outdated.take_if(|outdated| outdated.since == Since::Claim);
         self.image = None;
+        self.undo = None;
     }
 
     /// Where a host with this anchor is on its way.
@@ -150,6 +175,7 @@ impl Default for Anchor {
             free_since: None,
             powered_on: false,
             outdated: None,
+            undo: None,
             uuid: None,
             pin: None,
             image: None,

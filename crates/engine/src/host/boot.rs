@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Deed, Disarming, Milestone, Origin, Phase, pace,
+    Ask, Deed, Disarming, Milestone, Origin, Phase, Undo, pace,
+    recipe::{self, After, Plan, Sign},
     step::{Act, Scene},
 };
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 
 /// What is said of a host whose BMC tells nothing of the boot.
 pub const ASSUMED_BOOTED: &str =
-    "Boot started, not observed: the BMC reports no boot progress, so the image is assumed to have booted.";
+    "Boot started, not observed: the BMC reports no boot progress, so what was ordered is assumed to have booted.";
 
 /// What a look says about a boot that was ordered.
 enum Evidence {
@@ -25,6 +26,16 @@ enum Evidence {
     Silence,
 }
 
+/// Whether a sign is there.
+enum Shown {
+    /// Yes; what it says.
+    Yes(&'static str),
+    /// It may come.
+    NotYet,
+    /// This server does not give it.
+    Never,
+}
+
 impl Scene<'_> {
     pub(super) fn start(&mut self) {
         self.record.media = None;
@@ -33,7 +44,7 @@ impl Scene<'_> {
         self.record.disarming = None;
         // A restart that was asked for before this start has come with it; later it would tear the new system down.
         self.record.rebooted.clone_from(&self.goal.reboot);
-        self.advance(Phase::Provisioning, "The image is in the drive; powering on.");
+        self.advance(Phase::Provisioning, "The boot is prepared; powering on.");
         self.act(Deed::PowerOn, vec![Act::PowerOn], Scope::Power);
         self.wait("PoweringOn", "Waiting for the server to power on.", pace::POWER_LIMIT);
     }
@@ -44,8 +55,9 @@ impl Scene<'_> {
         if !self.claim_holds() {
             return;
         }
-        if self.has_fetched() {
-            return self.booted("The system that was booted has fetched its configuration.");
+        // Also of a server that its BMC does not show.
+        if let Some(sign) = self.told_by_itself() {
+            return self.booted(sign);
         }
         let is_ignored = self.has_boot_fault();
         if is_ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(|seen| self.evidence(seen)) {
@@ -61,7 +73,7 @@ impl Scene<'_> {
             return;
         }
         let Some(seen) = self.seen(Scope::Power) else {
-            return self.look(Scope::Power, "LookingAtBoot", "Looking whether the server has booted the image.");
+            return self.look(Scope::Power, "LookingAtBoot", "Looking whether the server has booted.");
         };
         if is_ignored && seen.power == PowerState::Off {
             // It gets another start, and with it another chance.
@@ -114,30 +126,63 @@ impl Scene<'_> {
         self.record.started.unwrap_or(self.record.since)
     }
 
-    /// `None` as long as it is too early to say.
+    /// The plan of the current order. One that was withdrawn was booted by its signs all the same.
+    fn plan(&self) -> Option<Plan> {
+        let recipe = self.goal.order.as_ref()?.recipe.as_ref().ok()?;
+        Some(recipe.plan(self.goal.boot_mode))
+    }
+
+    fn signs(&self) -> &'static [Sign] {
+        self.plan().map_or(recipe::SIGNS, |plan| plan.signs)
+    }
+
+    /// What the started system itself has told.
+    fn told_by_itself(&self) -> Option<&'static str> {
+        let counts = self.signs().contains(&Sign::ConfigFetched) && self.has_fetched();
+        counts.then_some("The system that was booted has fetched its configuration.")
+    }
+
+    /// What the best sign says that this server will ever give. `None` as long as it is too early to say.
     fn evidence(&self, seen: &Seen) -> Option<Evidence> {
         if !matches!(seen.power, PowerState::On | PowerState::Paused) {
             return None;
         }
-        // A BMC that answers "once" with "continuous", or shows no override, will never show it as used.
-        let cannot_be_used_up = seen.boot.as_ref().is_none_or(|boot| boot.persistence == Persistence::Continuous);
-        match (&seen.boot, seen.progress) {
-            (Some(boot), _) if boot.is_clear() => {
-                Some(Evidence::Booted("The server is on and has used the boot override."))
+        for sign in self.signs() {
+            match self.look_for(*sign, seen) {
+                Shown::Yes(message) => return Some(Evidence::Booted(message)),
+                Shown::NotYet if seen.progress == BootProgress::OsStarted && *sign == Sign::OverrideUsed => {
+                    return Some(Evidence::Contrary);
+                }
+                Shown::NotYet => return None,
+                Shown::Never => {}
             }
-            (_, BootProgress::Untold) if cannot_be_used_up => Some(Evidence::Silence),
-            (_, BootProgress::PostFinished | BootProgress::OsStarted) if cannot_be_used_up => {
-                let is_of_this_boot = self.now() >= pace::later(self.boot_began(), pace::PROGRESS_LAG);
-                is_of_this_boot.then_some(Evidence::Booted("The server is on and has left POST, as its BMC tells."))
+        }
+        Some(Evidence::Silence)
+    }
+
+    fn look_for(&self, sign: Sign, seen: &Seen) -> Shown {
+        match (sign, &seen.boot, seen.progress) {
+            (Sign::ConfigFetched, ..) => self.told_by_itself().map_or(Shown::Never, Shown::Yes),
+            (Sign::OverrideUsed, Some(boot), _) if boot.is_clear() => {
+                Shown::Yes("The server is on and has used the boot override.")
             }
-            (_, BootProgress::OsStarted) if !cannot_be_used_up => Some(Evidence::Contrary),
-            _ => None,
+            // A BMC that answers "once" with "continuous", or shows no override, will never show it as used.
+            (Sign::OverrideUsed, None, _) => Shown::Never,
+            (Sign::OverrideUsed, Some(boot), _) if boot.persistence == Persistence::Continuous => Shown::Never,
+            (Sign::PostOver, _, BootProgress::Untold) => Shown::Never,
+            (Sign::PostOver, _, BootProgress::PostFinished | BootProgress::OsStarted)
+                if self.now() >= pace::later(self.boot_began(), pace::PROGRESS_LAG) =>
+            {
+                Shown::Yes("The server is on and has left POST, as its BMC tells.")
+            }
+            (Sign::OverrideUsed | Sign::PostOver, ..) => Shown::NotYet,
         }
     }
 
     /// Where the BMC tells nothing of the boot, time has to do.
     fn assume_booted(&mut self) {
-        let until = pace::later(self.boot_began(), pace::SETTLE);
+        let silence = self.plan().map_or(pace::SETTLE, |plan| plan.silence);
+        let until = pace::later(self.boot_began(), silence);
         if self.now() < until {
             let message = "Giving the server time to boot: its BMC tells neither how far it has come nor whether the boot override was used.";
             self.wait_until("SettlingBoot", message, until);
@@ -188,19 +233,32 @@ impl Scene<'_> {
 
     /// Another order is another deployment: its owner gave up the one that was not seen to boot.
     fn prepare_another_order(&mut self) {
-        let message = "The server was not seen to boot the image, and the order was changed: preparing the new one.";
+        let message = "The server was not seen to boot what was ordered, and the order was changed: preparing the new one.";
         self.record.anchor.milestone = Milestone::Armed;
         self.record.doing = None;
         self.advance(Phase::Preparing, message);
         self.prepare();
     }
 
-    /// Takes back an override that would boot the image again at every later start, once. Answers whether it is busy with it.
+    /// The plan by which a start is armed that we cause later on, if it is.
+    pub(super) fn plan_of_later_starts(&self) -> Option<Plan> {
+        let anchor = &self.record.anchor;
+        let is_current = self.record.phase == Phase::Provisioned && !anchor.adopted && !self.order_was_changed();
+        let gate = self.goal.order.as_ref().and_then(|order| order.gate.as_ref());
+        let is_open = gate.is_none_or(|gate| gate.open);
+        self.plan().filter(|plan| plan.after == After::SameAgain && is_current && is_open)
+    }
+
+    /// Takes back an override that would boot the same again at every later start, once. Answers whether it is busy with it.
     pub(super) fn take_back_override(&mut self) -> bool {
         let is_over = self.record.disarming.as_ref().is_some_and(|disarming| disarming.over);
-        let Some(seen) = self.glance().filter(|_| !is_over && !self.record.anchor.adopted) else { return false };
-        if boots_from_cd_for_ever(seen) {
-            return self.disarm_boot();
+        let is_wanted = self.plan().is_some_and(|plan| plan.after == After::SameAgain);
+        if is_over || is_wanted || self.record.anchor.adopted {
+            return false;
+        }
+        let Some(seen) = self.glance() else { return false };
+        if let Some(kept) = self.kept_override(seen) {
+            return self.disarm_boot(&kept);
         }
         if let Some(disarming) = &mut self.record.disarming {
             disarming.over = true;
@@ -209,9 +267,16 @@ impl Scene<'_> {
         false
     }
 
-    fn disarm_boot(&mut self) -> bool {
+    /// What of ours the BMC would boot at every later start.
+    fn kept_override(&self, seen: &Seen) -> Option<BootTarget> {
+        let shown = seen.boot.as_ref().filter(|boot| boot.persistence == Persistence::Continuous)?;
+        let is_ours = self.record.anchor.undo().contains(&Undo::Boot(shown.target.clone()));
+        is_ours.then(|| shown.target.clone())
+    }
+
+    fn disarm_boot(&mut self, kept: &BootTarget) -> bool {
         const REASON: &str = "DisarmingBoot";
-        let message = "The BMC keeps the boot override and would boot the image again; turning it to the disk.";
+        let message = "The BMC keeps the boot override and would boot the same again; turning it to the disk.";
         let tries = self.record.disarming.as_ref().map_or(0, |disarming| disarming.tries);
         if let Some(last) = self.record.disarming.as_ref().map(|disarming| disarming.last) {
             let until = pace::later(last, pace::back_off(Class::Rejected, tries, self.sight.spread));
@@ -221,7 +286,7 @@ impl Scene<'_> {
             }
         }
         if tries >= pace::DISARM_TRIES {
-            self.give_up_disarming();
+            self.give_up_disarming(kept);
             return false;
         }
         if self.record.fault.is_some() {
@@ -240,12 +305,13 @@ impl Scene<'_> {
         true
     }
 
-    fn give_up_disarming(&mut self) {
+    fn give_up_disarming(&mut self, kept: &BootTarget) {
         let outcome = self.latest_sight().and_then(|bmc| bmc.act.as_ref());
         let refusal = outcome.filter(|act| act.number == self.record.acted).and_then(|act| act.result.as_ref().err());
         let said = refusal.map(|refusal| format!(" (it says: {})", refusal.message)).unwrap_or_default();
         let message = format!(
-            "The BMC keeps the boot override Cd and did not take Hdd instead in {} tries{said}. The next restart of the server would boot the image again: set the override by hand, or remove the image from the drive.",
+            "The BMC keeps the boot override {} and did not take Hdd instead in {} tries{said}. The next restart of the server would boot from there again: set the override by hand.",
+            kept.as_str(),
             pace::DISARM_TRIES
         );
         if let Some(disarming) = &mut self.record.disarming {
@@ -271,15 +337,10 @@ fn not_booted(seen: &Seen) -> String {
         }
     };
     format!(
-        "{shown}, so it is not known whether the server booted the image. Nothing is done to a server that may run it. Check its console. If it runs the image, clear the boot override in the BMC; if not, check its boot settings and annotate the host with beskar7.io/reboot to restart it, or remove the claim."
+        "{shown}, so it is not known whether the server booted what was ordered. Nothing is done to a server that may run it. Check its console. If it runs, clear the boot override in the BMC; if not, check its boot settings and annotate the host with beskar7.io/reboot to restart it, or remove the claim."
     )
 }
 
 fn minutes() -> i64 {
     pace::BOOT_LIMIT.as_mins()
-}
-
-fn boots_from_cd_for_ever(seen: &Seen) -> bool {
-    let kept = |boot: &BootOverride| boot.persistence == Persistence::Continuous && boot.target == BootTarget::Cd;
-    seen.boot.as_ref().is_some_and(kept)
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Recipe;
 use crate::failure::Failure;
 use crate::server::BootMode;
 
@@ -148,16 +149,17 @@ impl std::fmt::Display for Consumer {
 pub struct Order {
     /// Tells this deployment from every other one: it changes with the claim and with the recipe.
     pub deployment: String,
+    /// Who must be ready first.
+    pub gate: Option<Gate>,
     /// How the system gets onto the server, or why it cannot.
     pub recipe: Result<Recipe, Failure>,
 }
 
-/// How a system gets onto a server.
+/// Somebody who must be ready before the server is booted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recipe {
-    /// Boot this image once from the virtual CD.
-    Iso {
-        /// Where the BMC fetches it.
-        url: String,
-    },
+pub struct Gate {
+    /// Who, as users call it.
+    pub keeper: String,
+    /// Whether it is ready.
+    pub open: bool,
 }

@@ -232,14 +232,19 @@ impl Scene<'_> {
             return false;
         }
         self.record.wait = self.wait_before.take();
-        let tidying = matches!(self.record.phase, Phase::Preparing | Phase::Deprovisioning | Phase::Deleting);
-        let scope = if tidying { Scope::Boot } else { Scope::Power };
+        let scope = self.scope_of_doing();
         if is_seen.is_none() {
             self.look = Some(scope);
         } else {
             self.poll(scope, since);
         }
         true
+    }
+
+    /// How deep to look at what came of the last act.
+    fn scope_of_doing(&self) -> Scope {
+        let tidying = matches!(self.record.phase, Phase::Preparing | Phase::Deprovisioning | Phase::Deleting);
+        if tidying || self.doing(Deed::PrepareBoot).is_some() { self.scope_of_undo() } else { Scope::Power }
     }
 
     fn check_identity(&mut self, seen: &Seen) -> Result<(), Failure> {

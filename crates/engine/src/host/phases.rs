@@ -3,16 +3,17 @@
 use jiff::SignedDuration;
 
 use super::{
-    Ask, Author, Claim, Deed, Milestone, NoteKind, Order, Origin, Phase, Recipe, Request, Since,
+    Ask, Author, Claim, Deed, Milestone, NoteKind, Order, Origin, Phase, Request, Since, Undo,
     claims::{CHECKING_CONSUMER, Verdict, WAITING_FOR_CONSUMER, shortened},
     observe::seen_uuid,
     pace,
     power::Manner,
+    recipe::{Check, Plan},
     step::{Act, Answers, Scene, adopted_note},
 };
 use crate::{
     failure::{Class, Failure, Kind},
-    server::{BootOverride, BootTarget, Media, Persistence, Scope, Seen, without_secrets},
+    server::{Media, Scope, Seen, without_secrets},
 };
 
 impl Scene<'_> {
@@ -167,75 +168,93 @@ impl Scene<'_> {
             return;
         }
         let Some(order) = self.goal.order.clone() else {
-            // Nothing may start the image of an order that was withdrawn.
-            let armed = self.record.anchor.milestone != Milestone::None;
-            if armed {
-                self.drop_act_fault();
-            }
-            if (armed || self.keep_power()) && !self.held_back() {
-                self.rest();
-                self.wait_for_others("WaitingForBootInfo", "Claimed; waiting for spec.bootIsoSource.");
-            }
-            return;
+            return self.await_order("WaitingForBootInfo", "Claimed; waiting for spec.bootIsoSource.");
         };
+        if let Some(gate) = order.gate.as_ref().filter(|gate| !gate.open) {
+            let message = format!("Claimed; waiting for {} to be ready before the server is booted.", gate.keeper);
+            return self.await_order("WaitingForBootPermission", &message);
+        }
         self.accept(&order);
-        let Recipe::Iso { url } = match order.recipe {
-            Ok(recipe) => recipe,
+        let plan = match order.recipe {
+            Ok(recipe) => recipe.plan(self.goal.boot_mode),
             Err(failure) => return self.object_fault(failure),
         };
-        let url = &url;
         if self.held_back() || !self.permitted(Ask::Deploy) {
             return;
         }
-        let Some(seen) = self.seen(Scope::Boot) else {
-            return self.look(Scope::Boot, "Preparing", "Looking at power, boot override and virtual media.");
+        let Some(seen) = self.seen(plan.look) else {
+            return self.look(plan.look, "Preparing", "Looking at the server before it is prepared.");
         };
+        if self.is_refused(&plan, seen) {
+            return;
+        }
+        let off = self.bring_off(seen, Manner::Hard, plan.look);
+        if off && self.arm(&plan, seen) {
+            return self.start();
+        }
+        if !self.acts.is_empty() {
+            self.record.anchor.will_undo(&plan.undo);
+            self.record.anchor.milestone = Milestone::Armed;
+        }
+    }
+
+    /// Claimed, and there is nothing that may be booted.
+    fn await_order(&mut self, reason: &'static str, message: &str) {
+        // Nothing may start what was armed for an order that was withdrawn.
+        let armed = self.record.anchor.milestone != Milestone::None;
+        if armed {
+            self.drop_act_fault();
+        }
+        if (armed || self.keep_power()) && !self.held_back() {
+            self.rest();
+            self.wait_for_others(reason, message);
+        }
+    }
+
+    /// Whether this server cannot carry out the plan, as far as a look tells. If so, says so and does nothing.
+    fn is_refused(&mut self, plan: &Plan, seen: &Seen) -> bool {
+        let Some(url) = plan.image() else { return false };
         if let Some(refusal) = refusal(seen) {
             let at = self.now();
             self.fail(Origin::Act, refusal, at);
             self.held_back();
-            return;
+            return true;
         }
-        if self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen, url) {
-            return;
-        }
-        let off = self.bring_off(seen, Manner::Hard, Scope::Boot);
-        if !self.acts.is_empty() {
-            self.record.anchor.milestone = Milestone::Armed;
-        }
-        if !off || self.media_may_be_moving(Scope::Boot) {
-            return;
-        }
-        if self.is_prepared(seen, url) {
-            self.settle();
-            return self.start();
+        self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen, url)
+    }
+
+    /// Whether the next start follows the plan; if not, does what brings it there. What is there must have been put there by us just
+    /// now: an image that lies in the drive from before may be what made an earlier try fail.
+    pub(super) fn arm(&mut self, plan: &Plan, seen: &Seen) -> bool {
+        if plan.image().is_some() && self.media_may_be_moving(plan.look) {
+            return false;
         }
         match self.doing(Deed::PrepareBoot).map(|doing| doing.since) {
+            Some(_) if plan.is_armed(seen) => {
+                self.settle();
+                return true;
+            }
             Some(since) if self.now() < pace::later(since, pace::PREPARE_LIMIT) => {
                 self.wait_until(
                     "PreparingBoot",
-                    "Waiting for the BMC to show the image and the boot override.",
+                    "Waiting for the BMC to show that the boot is prepared.",
                     pace::later(since, pace::PREPARE_LIMIT),
                 );
-                self.poll(Scope::Boot, since);
+                self.poll(plan.look, since);
             }
             Some(_) => {
                 let at = self.now();
-                self.fail(Origin::Act, Failure::new(Kind::NotApplied, not_prepared(seen, url)), at);
+                self.fail(Origin::Act, Failure::new(Kind::NotApplied, not_armed(seen, plan)), at);
                 self.held_back();
             }
             None => {
-                let mut acts = Vec::new();
-                if seen.media.iter().flatten().any(Media::is_occupied) {
-                    acts.push(Act::EjectMedia);
-                }
-                acts.push(Act::InsertMedia { url: url.clone() });
-                acts.push(Act::SetBoot(BootOverride::cd_once(self.goal.boot_mode)));
-                self.record.anchor.milestone = Milestone::Armed;
-                self.act(Deed::PrepareBoot, acts, Scope::Boot);
-                self.wait("PreparingBoot", "Inserting the image and arming the boot override.", pace::PREPARE_LIMIT);
+                let occupied = seen.media.iter().flatten().any(Media::is_occupied);
+                let acts = plan.arm.iter().filter(|act| occupied || **act != Act::EjectMedia).cloned().collect();
+                self.act(Deed::PrepareBoot, acts, plan.look);
+                self.wait("PreparingBoot", "Preparing the boot.", pace::PREPARE_LIMIT);
             }
         }
+        false
     }
 
     /// Makes an order the one that we carry out. A corrected order is tried at once.
@@ -245,12 +264,6 @@ impl Scene<'_> {
             self.record.doing = None;
             self.drop_act_fault();
         }
-    }
-
-    /// The image must have been put there by us in this deployment: an image that lies in the drive from before may be
-    /// what made an earlier try fail.
-    fn is_prepared(&self, seen: &Seen, url: &str) -> bool {
-        self.doing(Deed::PrepareBoot).is_some() && shows_image(seen, url) && boots_from_cd(seen)
     }
 
     pub(super) fn provisioned(&mut self) {
@@ -290,7 +303,7 @@ impl Scene<'_> {
     }
 
     fn deprovision(&mut self) {
-        if self.held_back() || !self.is_tidy(true) {
+        if self.held_back() || !self.is_tidy() {
             return;
         }
         self.record.anchor.release(self.now());
@@ -303,9 +316,16 @@ impl Scene<'_> {
         self.available();
     }
 
+    /// How deep one has to look to see what a release must undo.
+    pub(super) fn scope_of_undo(&self) -> Scope {
+        if self.record.anchor.undo().contains(&Undo::Media) { Scope::Boot } else { Scope::Power }
+    }
+
     /// Whether the server is off and has neither media nor override of ours; if not, does what brings it there.
-    fn is_tidy(&mut self, media: bool) -> bool {
-        let scope = if media { Scope::Boot } else { Scope::Power };
+    fn is_tidy(&mut self) -> bool {
+        let undo = self.record.anchor.undo();
+        let (media, boot) = (undo.contains(&Undo::Media), undo.iter().any(|undo| matches!(undo, Undo::Boot(_))));
+        let scope = self.scope_of_undo();
         let Some(seen) = self.seen(scope) else {
             self.look(scope, "CleaningUp", "Looking at what is left to clean up.");
             return false;
@@ -313,10 +333,10 @@ impl Scene<'_> {
         if !self.bring_off(seen, Manner::Hard, scope) || (media && self.media_may_be_moving(scope)) {
             return false;
         }
-        let occupied = self.holds_our_image(seen);
+        let occupied = media && self.holds_our_image(seen);
         // Where no override is shown, it is cleared once, and whatever comes of that, it is believed.
-        let armed = seen.boot.as_ref().map_or(self.doing(Deed::CleanUp).is_none(), |boot| !boot.is_clear());
-        if !media || (!occupied && !armed) {
+        let armed = boot && seen.boot.as_ref().map_or(self.doing(Deed::CleanUp).is_none(), |boot| !boot.is_clear());
+        if !occupied && !armed {
             self.record.media = None;
             self.settle();
             return true;
@@ -413,7 +433,7 @@ impl Scene<'_> {
             self.again = self.again.map(|again| again.min(limit));
             return;
         }
-        if self.is_tidy(deployed) {
+        if self.is_tidy() {
             self.record.anchor.release(self.now());
             self.finished = true;
         }
@@ -461,23 +481,12 @@ fn refusal(seen: &Seen) -> Option<Failure> {
     None
 }
 
-fn shows_image(seen: &Seen, url: &str) -> bool {
-    seen.media.iter().flatten().any(|media| media.inserted && media.may_hold(url))
-}
-
-fn boots_from_cd(seen: &Seen) -> bool {
-    seen.boot.as_ref().is_none_or(|boot| {
-        boot.persistence != Persistence::Disabled
-            && matches!(boot.target, BootTarget::Cd | BootTarget::Usb | BootTarget::Other(_))
-    })
-}
-
-fn not_prepared(seen: &Seen, url: &str) -> String {
-    if !shows_image(seen, url) {
-        return format!(
+fn not_armed(seen: &Seen, plan: &Plan) -> String {
+    match plan.armed.iter().find(|check| !check.holds(seen)) {
+        Some(Check::Image(url)) => format!(
             "The BMC took the image {}, but does not show it in a drive. Check that the BMC can reach the URL.",
             without_secrets(url)
-        );
+        ),
+        _ => "The BMC took the boot override, but does not show it. It is tried again.".to_owned(),
     }
-    "The BMC took the boot override, but does not show it. It is tried again.".to_owned()
 }

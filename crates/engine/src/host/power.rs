@@ -190,10 +190,18 @@ impl Scene<'_> {
         if self.held_back() {
             return false;
         }
-        let Some(seen) = self.seen(Scope::Power) else {
-            self.look(Scope::Power, "LookingAtPower", "Looking at the server before changing its power.");
+        let plan = self.plan_of_later_starts().filter(|_| restart || online == Some(true));
+        let scope = plan.as_ref().map_or(Scope::Power, |plan| plan.look);
+        let Some(seen) = self.seen(scope) else {
+            self.look(scope, "LookingAtPower", "Looking at the server before changing its power.");
             return false;
         };
+        if let Some(plan) = plan
+            && self.is_to_start(seen, restart)
+            && !self.arm(&plan, seen)
+        {
+            return false;
+        }
         if restart {
             return self.restart(seen);
         }
@@ -206,6 +214,16 @@ impl Scene<'_> {
             self.bring_off(seen, Manner::Soft, Scope::Power);
         }
         false
+    }
+
+    /// Whether a start is about to be caused that has to be armed first.
+    fn is_to_start(&self, seen: &Seen, restart: bool) -> bool {
+        let stays_off = self.online() == Some(false);
+        match seen.power {
+            PowerState::Off => self.doing(Deed::PowerOn).is_none() && !stays_off,
+            PowerState::On | PowerState::Paused => restart,
+            PowerState::PoweringOn | PowerState::PoweringOff | PowerState::Unknown => false,
+        }
     }
 
     /// Carries out a restart request, once: the request is stored as done together with the act. Answers whether there

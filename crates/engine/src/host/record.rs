@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Anchor, Milestone, pace};
+use super::{Anchor, Milestone, Undo, pace};
 use crate::{failure::Failure, hardware::Part, server::PowerState};
 
 /// The engine's memory of one host.
@@ -82,7 +82,7 @@ impl Record {
             left: None,
             // For all we know it was given power, or an image, a moment ago.
             started: (anchor.milestone >= Milestone::Written).then_some(now),
-            media: matches!(anchor.milestone, Milestone::Armed | Milestone::Releasing).then_some(Moving::unknown(now)),
+            media: media_may_move(&anchor).then_some(Moving::unknown(now)),
             assumed_booted: false,
             disarming: None,
             anchor,
@@ -143,6 +143,11 @@ impl Record {
         let surplus = self.timeline.len().saturating_sub(Self::TIMELINE_LIMIT);
         self.timeline.drain(..surplus);
     }
+}
+
+/// Whether an image may be on its way into the drive or out of it.
+fn media_may_move(anchor: &Anchor) -> bool {
+    matches!(anchor.milestone, Milestone::Armed | Milestone::Releasing) && anchor.undo().contains(&Undo::Media)
 }
 
 /// Where a host is on its way.

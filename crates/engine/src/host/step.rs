@@ -282,6 +282,7 @@ impl<'a> Scene<'a> {
         }
         if self.record.anchor != self.anchor_before && self.unreadable.is_none() {
             self.record.anchor.seq = self.anchor_before.seq.saturating_add(1);
+            self.record.anchor.version = Anchor::VERSION;
         }
         self.tell_outdated_request();
         // A look that is never answered is taken again: the one who took it may be gone.

@@ -8,13 +8,13 @@ use proptest::{
 };
 
 use super::{
-    IMAGE, OTHER_IMAGE, claim, order, ordered,
+    IMAGE, OTHER_IMAGE, claim, order, order_by, ordered, pxe,
     server::{Runs, Server},
     world::{Mishap, World},
 };
 use crate::{
     failure::Kind,
-    host::{Author, Farewell, Goal, Milestone, Phase, Road, Whereabouts},
+    host::{Author, Farewell, Gate, Goal, Milestone, NetworkProtocol, Phase, Recipe, Road, Starts, Whereabouts},
 };
 
 #[derive(Debug, Clone)]
@@ -23,7 +23,8 @@ enum Op {
     Pass(i64),
     Claim(&'static str),
     Unclaim,
-    Order(&'static str),
+    Order(Recipe),
+    Gate(Option<bool>),
     Unorder,
     Online(Option<bool>),
     AskPower(bool),
@@ -90,7 +91,8 @@ fn wish() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Claim),
         2 => Just(Op::Unclaim),
-        4 => prop_oneof![Just(IMAGE), Just(OTHER_IMAGE)].prop_map(Op::Order),
+        4 => recipe().prop_map(Op::Order),
+        1 => proptest::option::of(proptest::bool::ANY).prop_map(Op::Gate),
         1 => Just(Op::Unorder),
         3 => prop_oneof![Just(None), Just(Some(true)), Just(Some(false))].prop_map(Op::Online),
         2 => proptest::bool::ANY.prop_map(Op::AskPower),
@@ -102,6 +104,18 @@ fn wish() -> impl Strategy<Value = Op> {
         3 => whereabouts().prop_map(Op::Consumer),
         2 => proptest::bool::ANY.prop_map(Op::Sign),
         2 => whereabouts().prop_map(Op::Claimer),
+    ]
+}
+
+fn recipe() -> impl Strategy<Value = Recipe> {
+    let iso = |url: &str, starts| Recipe::Iso { url: url.into(), starts };
+    prop_oneof![
+        Just(iso(IMAGE, Starts::First)),
+        Just(iso(OTHER_IMAGE, Starts::First)),
+        Just(iso(IMAGE, Starts::EveryByUs)),
+        Just(pxe(Starts::First)),
+        Just(pxe(Starts::EveryByUs)),
+        Just(Recipe::Network { protocol: NetworkProtocol::Http { uri: None }, starts: Starts::First }),
     ]
 }
 
@@ -237,8 +251,14 @@ impl World {
                 goal.claim = None;
                 goal.order = None;
             }
-            Op::Order(url) => {
-                goal.order = goal.claim.as_ref().map(|claim| order(&claim.id, url));
+            Op::Order(recipe) => {
+                goal.order = goal.claim.as_ref().map(|claim| order_by(&claim.id, recipe.clone()));
+            }
+            Op::Gate(open) => {
+                let gate = open.map(|open| Gate { keeper: "the boot operator".into(), open });
+                if let Some(order) = &mut goal.order {
+                    order.gate = gate;
+                }
             }
             Op::Unorder => goal.order = None,
             Op::Online(online) => goal.online = *online,
@@ -309,10 +329,8 @@ impl World {
     /// An order belongs to its claim.
     fn align_order(&mut self) {
         let Some(claim) = &self.goal.claim else { return };
-        let Some(Ok(crate::host::Recipe::Iso { url })) = self.goal.order.as_ref().map(|old| &old.recipe) else {
-            return;
-        };
-        self.goal.order = Some(order(&claim.id, url));
+        let Some(Ok(recipe)) = self.goal.order.as_ref().map(|old| &old.recipe) else { return };
+        self.goal.order = Some(order_by(&claim.id, recipe.clone()));
     }
 
     /// Whether the annotation says at least what the status says: one of the two may be lost then.

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Anchor, AuthHold, Deed, Goal, Milestone, NoteKind, Phase, Whereabouts},
-    server::PowerState,
+    host::{Anchor, AuthHold, Deed, Goal, Milestone, NoteKind, Phase, Undo, Whereabouts},
+    server::{BootTarget, PowerState},
 };
 
 #[test]
@@ -324,17 +324,19 @@ fn what_the_anchor_says_is_stable_on_the_wire() {
         claim: Some(claim("a")),
         deployment: Some("d".into()),
         milestone: Milestone::Written,
+        undo: Some(vec![Undo::Media, Undo::Boot(BootTarget::Cd)]),
         uuid: Some("u".into()),
         ..Anchor::default()
     };
-    let text = r#"{"v":1,"seq":7,"claim":{"id":"a","consumer":{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta1","kind":"Beskar7Machine","namespace":"default","name":"machine-a"}},"deployment":"d","milestone":"written","uuid":"u"}"#;
+    let text = r#"{"v":2,"seq":7,"claim":{"id":"a","consumer":{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta1","kind":"Beskar7Machine","namespace":"default","name":"machine-a"}},"deployment":"d","milestone":"written","undo":["media",{"boot":"Cd"}],"uuid":"u"}"#;
     let stored = anchor.to_json();
     assert_eq!(stored.rsplit_once(",\"sum\"").unwrap().0, text.strip_suffix('}').unwrap());
     assert_eq!(Anchor::parse(&stored), Ok(anchor.clone()));
-    assert_eq!(Anchor::parse(text), Ok(anchor), "as older versions wrote it");
-    assert_eq!(Anchor::default().to_json(), r#"{"v":1,"seq":0,"sum":"28c23a2c847ca515"}"#);
-    let newer = Anchor::parse(r#"{"v":2}"#).unwrap_err();
-    assert!(newer.kind == Kind::AnchorUnreadable && newer.message.contains("format 2"), "{newer}");
+    assert_eq!(Anchor::parse(text), Ok(anchor), "without a checksum, as older versions wrote it");
+    let empty = Anchor { version: 1, ..Anchor::default() };
+    assert_eq!(empty.to_json(), r#"{"v":1,"seq":0,"sum":"28c23a2c847ca515"}"#);
+    let newer = Anchor::parse(r#"{"v":3}"#).unwrap_err();
+    assert!(newer.kind == Kind::AnchorUnreadable && newer.message.contains("format 3"), "{newer}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Claim, Consumer, Goal, Order, Recipe};
+use super::{Claim, Consumer, Goal, NetworkProtocol, Order, Recipe, Starts};
 
 mod server;
 mod world;
@@ -16,6 +16,7 @@ mod identity;
 mod life;
 mod memory;
 mod power;
+mod recipe;
 mod release;
 mod rest;
 mod shared;
@@ -43,7 +44,16 @@ fn claim(id: &str) -> Claim {
 }
 
 fn order(claim: &str, url: &str) -> Order {
-    Order { deployment: format!("{claim} {url}"), recipe: Ok(Recipe::Iso { url: url.into() }) }
+    order_by(claim, Recipe::Iso { url: url.into(), starts: Starts::First })
+}
+
+/// What is ordered by a recipe, under an id that tells it from every other order.
+fn order_by(claim: &str, recipe: Recipe) -> Order {
+    Order { deployment: format!("{claim} {recipe:?}"), gate: None, recipe: Ok(recipe) }
+}
+
+fn pxe(starts: Starts) -> Recipe {
+    Recipe::Network { protocol: NetworkProtocol::Pxe, starts }
 }
 
 fn claimed(id: &str) -> Goal {

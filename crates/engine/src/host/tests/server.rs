@@ -15,6 +15,7 @@ pub(super) enum Runs {
     Nothing,
     Disk,
     Image(String),
+    Network,
 }
 
 /// How the BMC behaves.
@@ -201,14 +202,15 @@ impl Server {
     }
 
     fn start_system(&mut self, _at: Timestamp) {
-        let armed = !self.boot.is_clear() && self.boot.target == BootTarget::Cd;
+        let armed = !self.boot.is_clear();
         if armed && self.temper.ignores > 0 {
             self.temper.ignores -= 1;
             self.runs = Runs::Disk;
             return;
         }
-        self.runs = match &self.media {
-            Some(image) if armed => Runs::Image(image.clone()),
+        self.runs = match (&self.media, &self.boot.target) {
+            (Some(image), BootTarget::Cd) if armed => Runs::Image(image.clone()),
+            (_, BootTarget::Pxe | BootTarget::UefiHttp) if armed => Runs::Network,
             _ => Runs::Disk,
         };
         if self.boot.persistence == Persistence::Once {
@@ -300,7 +302,7 @@ impl Server {
         let power = self.lie.filter(|(until, _)| now < *until).map_or(truth, |(_, lie)| lie);
         let progress = match (&self.runs, self.posting) {
             _ if self.temper.silent_progress => BootProgress::Untold,
-            (Runs::Disk | Runs::Image(_), _) => BootProgress::OsStarted,
+            (Runs::Disk | Runs::Image(_) | Runs::Network, _) => BootProgress::OsStarted,
             (Runs::Nothing, Some(_)) => BootProgress::InPost,
             (Runs::Nothing, None) => BootProgress::NotStarted,
         };

@@ -14,7 +14,7 @@ use crate::{
     failure::Kind,
     host::{
         Act, Anchor, Author, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase,
-        PowerRequest, Record, Remembered, Request, Road, Sight, Step, Whereabouts, step,
+        PowerRequest, Record, Remembered, Request, Road, Sight, Starts, Step, Undo, Whereabouts, step,
     },
     server::{BootTarget, Scope},
 };
@@ -483,6 +483,10 @@ impl World {
         let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Farewell::Tidy);
         let order = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
         let online = self.asked_power();
+        let again = record.phase == Phase::Provisioned && order.is_some_and(|recipe| recipe.starts() == Starts::EveryByUs);
+        let preparing = deed == Deed::PrepareBoot && (armed || again);
+        let ordered = order.map(|recipe| recipe.plan(goal.boot_mode).arm).unwrap_or_default();
+        let undo = anchor.undo();
         let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
         let reason = match act {
             Act::ShutDown => deed == Deed::ShutDown && online == Some(false),
@@ -496,18 +500,17 @@ impl World {
                 matches!(deed, Deed::PowerOn | Deed::Restart)
                     && (anchor.milestone == Milestone::Written || (wanted && !releasing && !armed))
             }
-            Act::InsertMedia { url } => {
-                let crate::host::Recipe::Iso { url: wanted } = order.expect("an image that nobody ordered");
-                deed == Deed::PrepareBoot && armed && url == wanted
+            Act::InsertMedia { .. } => preparing && ordered.contains(act) && undo.contains(&Undo::Media),
+            Act::SetBoot(wish) if wish.target == BootTarget::Hdd => disarming,
+            Act::SetBoot(wish) => {
+                preparing && ordered.contains(act) && undo.contains(&Undo::Boot(wish.target.clone()))
             }
-            Act::SetBoot(wish) if wish.target == BootTarget::Cd => deed == Deed::PrepareBoot && armed,
-            Act::SetBoot(_) => disarming,
-            Act::EjectMedia => (deed == Deed::PrepareBoot && armed) || (deed == Deed::CleanUp && releasing),
+            Act::EjectMedia => preparing || (deed == Deed::CleanUp && releasing && undo.contains(&Undo::Media)),
             Act::ClearBoot => (deed == Deed::CleanUp && releasing) || disarming,
         };
         assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");
         if armed && matches!(act, Act::PowerOff | Act::EjectMedia) {
-            let runs_it = matches!(self.server.runs, Runs::Image(_)) && self.started == anchor.deployment;
+            let runs_it = matches!(self.server.runs, Runs::Image(_) | Runs::Network) && self.started == anchor.deployment;
             assert!(!runs_it, "{act:?} although the server runs what it was started for: {record:#?}");
         }
         if self.runs_for.is_some() && !self.may_release {
@@ -515,8 +518,9 @@ impl World {
                 Act::ShutDown | Act::PowerOff => online == Some(false),
                 Act::Restart => goal.reboot.is_some(),
                 Act::PowerOn => true,
-                Act::SetBoot(_) | Act::ClearBoot => disarming,
-                _ => false,
+                Act::ClearBoot => disarming,
+                Act::SetBoot(_) => disarming || again,
+                Act::InsertMedia { .. } | Act::EjectMedia => again,
             };
             assert!(asked, "{act:?} hurts a running node: {record:#?}");
         }

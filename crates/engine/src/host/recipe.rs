@@ -1,0 +1,226 @@
+//! How a system gets onto a server, as data. A recipe is made into a [`Plan`], and the phases carry out plans: none of them knows
+//! a CD from a network.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use super::{Anchor, Goal, Milestone, pace, step::Act};
+use crate::server::{BootMode, BootOverride, BootTarget, Persistence, Scope, Seen};
+
+/// How a system gets onto a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recipe {
+    /// Boot an image from the virtual CD drive.
+    Iso {
+        /// Where the BMC fetches it.
+        url: String,
+        /// Which starts boot it.
+        starts: Starts,
+    },
+    /// Boot from the network: whoever answers there decides what.
+    Network {
+        /// How the firmware asks.
+        protocol: NetworkProtocol,
+        /// Which starts boot from there.
+        starts: Starts,
+    },
+}
+
+/// How firmware boots from the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NetworkProtocol {
+    /// DHCP and TFTP, or what DHCP says.
+    Pxe,
+    /// UEFI HTTP boot.
+    Http {
+        /// What to fetch; left out, DHCP says it.
+        uri: Option<String>,
+    },
+}
+
+/// Which starts of a server follow its recipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Starts {
+    /// The first one. Later ones boot the disk.
+    #[default]
+    First,
+    /// Every one that we cause: a system that lives in memory has no disk to come back from.
+    EveryByUs,
+}
+
+/// What a recipe means for one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// How deep to look at the server while this is carried out.
+    pub(super) look: Scope,
+    /// What arms it, in this order.
+    pub(super) arm: Vec<Act>,
+    /// What shows that it is armed.
+    pub(super) armed: Vec<Check>,
+    /// What shows that the server has booted by it, the best first.
+    pub(super) signs: &'static [Sign],
+    /// A BMC that will show none of these is believed after this time.
+    pub(super) silence: SignedDuration,
+    /// What follows the boot.
+    pub(super) after: After,
+    /// What a release must undo.
+    pub(super) undo: Vec<Undo>,
+}
+
+/// Something that shows that a server is armed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Check {
+    /// This image is in a drive.
+    Image(String),
+    /// The next start boots from there.
+    Boots(BootTarget),
+}
+
+/// Something that shows that the ordered system has started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// It has fetched its configuration.
+    ConfigFetched,
+    /// The server has used its boot override.
+    OverrideUsed,
+    /// The server has left its self test.
+    PostOver,
+}
+
+/// What follows the boot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum After {
+    /// Later starts boot the disk. A BMC that would boot from `kept` again is told so.
+    Disk {
+        /// What the override was set to.
+        kept: BootTarget,
+    },
+    /// Every start that we cause is armed again.
+    SameAgain,
+}
+
+/// What a release must undo. Stored in the anchor before it is done: the order may be gone by then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Undo {
+    /// An image is in the virtual CD drive.
+    Media,
+    /// The boot override was set to this.
+    Boot(BootTarget),
+}
+
+/// What every recipe shows today.
+pub(super) const SIGNS: &[Sign] = &[Sign::ConfigFetched, Sign::OverrideUsed, Sign::PostOver];
+
+impl Recipe {
+    pub(super) fn plan(&self, mode: Option<BootMode>) -> Plan {
+        let target = self.target();
+        let http_uri = match self {
+            Self::Network { protocol: NetworkProtocol::Http { uri }, .. } => uri.clone(),
+            _ => None,
+        };
+        let boot = BootOverride { target: target.clone(), persistence: Persistence::Once, mode, http_uri };
+        let mut plan = Plan {
+            look: Scope::Power,
+            arm: Vec::new(),
+            armed: Vec::new(),
+            signs: SIGNS,
+            silence: pace::SETTLE,
+            after: match self.starts() {
+                Starts::First => After::Disk { kept: target.clone() },
+                Starts::EveryByUs => After::SameAgain,
+            },
+            undo: Vec::new(),
+        };
+        if let Self::Iso { url, .. } = self {
+            plan.look = Scope::Boot;
+            plan.arm.extend([Act::EjectMedia, Act::InsertMedia { url: url.clone() }]);
+            plan.armed.push(Check::Image(url.clone()));
+            plan.undo.push(Undo::Media);
+        }
+        plan.arm.push(Act::SetBoot(boot));
+        plan.armed.push(Check::Boots(target.clone()));
+        plan.undo.push(Undo::Boot(target));
+        plan
+    }
+
+    /// Which starts follow it.
+    pub fn starts(&self) -> Starts {
+        let (Self::Iso { starts, .. } | Self::Network { starts, .. }) = self;
+        *starts
+    }
+
+    fn target(&self) -> BootTarget {
+        match self {
+            Self::Iso { .. } => BootTarget::Cd,
+            Self::Network { protocol: NetworkProtocol::Pxe, .. } => BootTarget::Pxe,
+            Self::Network { protocol: NetworkProtocol::Http { .. }, .. } => BootTarget::UefiHttp,
+        }
+    }
+}
+
+impl Plan {
+    /// The image that has to be in the drive.
+    pub(super) fn image(&self) -> Option<&str> {
+        self.armed.iter().find_map(|check| match check {
+            Check::Image(url) => Some(url.as_str()),
+            Check::Boots(_) => None,
+        })
+    }
+
+    pub(super) fn is_armed(&self, seen: &Seen) -> bool {
+        self.armed.iter().all(|check| check.holds(seen))
+    }
+}
+
+impl Check {
+    pub(super) fn holds(&self, seen: &Seen) -> bool {
+        match self {
+            Self::Image(url) => seen.media.iter().flatten().any(|media| media.inserted && media.may_hold(url)),
+            // What is not shown may be there.
+            Self::Boots(target) => seen
+                .boot
+                .as_ref()
+                .is_none_or(|boot| boot.persistence != Persistence::Disabled && may_mean(&boot.target, target)),
+        }
+    }
+}
+
+/// Whether a BMC that shows `shown` may mean `target`: some have words of their own, and a virtual CD drive is a USB device.
+fn may_mean(shown: &BootTarget, target: &BootTarget) -> bool {
+    match shown {
+        BootTarget::Other(_) => true,
+        BootTarget::Usb => *target == BootTarget::Cd,
+        shown => shown == target,
+    }
+}
+
+/// What a server may boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MayBoot {
+    /// Nothing of ours, and nobody should start it: it is being prepared for an order that was withdrawn, or released.
+    Nothing,
+    /// What is on its disk.
+    Disk,
+    /// The image in its virtual CD drive. That stays readable until the release: an installer reads it long after the boot.
+    Medium,
+    /// What the network offers it.
+    Network,
+}
+
+/// What a server may boot now. Whoever serves anything to servers asks this first.
+pub fn may_boot(anchor: &Anchor, goal: &Goal) -> MayBoot {
+    let is_current =
+        |deployment: &str| anchor.milestone == Milestone::None || anchor.deployment.as_deref() == Some(deployment);
+    let order = goal.order.as_ref().filter(|order| goal.claim.is_some() && is_current(&order.deployment));
+    let recipe = order.and_then(|order| order.recipe.as_ref().ok());
+    match (anchor.milestone, recipe) {
+        (Milestone::Releasing, _) => MayBoot::Nothing,
+        (Milestone::Provisioned, _) if anchor.adopted => MayBoot::Disk,
+        (_, Some(Recipe::Iso { .. })) => MayBoot::Medium,
+        (Milestone::Provisioned, Some(Recipe::Network { starts: Starts::First, .. }) | None) => MayBoot::Disk,
+        (_, Some(Recipe::Network { .. })) => MayBoot::Network,
+        (Milestone::None, None) => MayBoot::Disk,
+        (Milestone::Armed | Milestone::Written, None) => MayBoot::Nothing,
+    }
+}

@@ -1,0 +1,231 @@
+//! What follows from a recipe, whichever it is.
+
+use super::{
+    IMAGE, OTHER_IMAGE, claimed, order_by, pxe,
+    server::{Runs, Server},
+    world::World,
+};
+use crate::{
+    failure::Kind,
+    host::{Anchor, Gate, Goal, MayBoot, Milestone, NetworkProtocol, Phase, Recipe, Starts, Undo, may_boot},
+    server::{BootOverride, BootTarget, Persistence},
+};
+
+fn iso(starts: Starts) -> Recipe {
+    Recipe::Iso { url: IMAGE.into(), starts }
+}
+
+fn wanting(recipe: Recipe) -> Goal {
+    Goal { order: Some(order_by("a", recipe)), ..claimed("a") }
+}
+
+fn provisioned_by(recipe: Recipe) -> World {
+    let mut world = World::with(wanting(recipe));
+    world.run_to(Phase::Provisioned);
+    world.run(60);
+    world.consumer = crate::host::Whereabouts::Alive;
+    world
+}
+
+#[test]
+fn a_network_boot_sets_the_override_once_and_touches_no_drive() {
+    for (protocol, target) in [
+        (NetworkProtocol::Pxe, BootTarget::Pxe),
+        (NetworkProtocol::Http { uri: Some("http://a/b.efi".into()) }, BootTarget::UefiHttp),
+    ] {
+        let mut world = World::with(wanting(Recipe::Network { protocol, starts: Starts::First }));
+        world.server.media = Some("somebody's".into());
+        world.run_to(Phase::Provisioned);
+        assert_eq!(world.acts(), ["SetBoot", "PowerOn"]);
+        assert_eq!((&world.server.runs, world.server.media.as_deref()), (&Runs::Network, Some("somebody's")));
+        assert_eq!(world.anchor().undo, Some(vec![Undo::Boot(target)]));
+    }
+}
+
+#[test]
+fn a_server_without_a_drive_boots_from_the_network() {
+    let mut world = World::available();
+    world.server.temper.no_drive = true;
+    world.goal = wanting(pxe(Starts::First));
+    world.run_to(Phase::Provisioned);
+    assert_eq!((world.fault(), &world.server.runs), (None, &Runs::Network));
+}
+
+#[test]
+fn a_release_undoes_what_was_armed_although_the_order_is_withdrawn_and_the_status_lost() {
+    for (recipe, acts) in [
+        (iso(Starts::First), vec!["PowerOff", "EjectMedia"]),
+        (pxe(Starts::First), vec!["PowerOff"]),
+        (pxe(Starts::EveryByUs), vec!["PowerOff"]),
+    ] {
+        let mut world = provisioned_by(recipe.clone());
+        world.log.clear();
+        world.goal = Goal::default();
+        world.consumer = crate::host::Whereabouts::Gone;
+        world.status = None;
+        world.crash();
+        world.run_to(Phase::Available);
+        assert_eq!(world.acts(), acts, "{recipe:?}");
+        assert!(world.server.is_tidy() && world.anchor().undo.is_none(), "{recipe:?}");
+    }
+}
+
+#[test]
+fn an_override_that_was_armed_and_not_used_is_cleared_by_the_release() {
+    let mut world = World::with(wanting(pxe(Starts::First)));
+    world.run_until(600, |world| world.anchor().milestone == Milestone::Armed && world.server.boot.target == BootTarget::Pxe);
+    world.goal = Goal::default();
+    world.run_to(Phase::Available);
+    assert!(world.server.is_tidy());
+    assert!(world.acts().contains(&"ClearBoot"), "{:?}", world.acts());
+    assert!(!world.acts().contains(&"EjectMedia"), "{:?}", world.acts());
+}
+
+#[test]
+fn later_starts_boot_the_disk_or_the_same_again_as_ordered() {
+    for (recipe, runs) in [
+        (iso(Starts::First), Runs::Disk),
+        (iso(Starts::EveryByUs), Runs::Image(IMAGE.into())),
+        (pxe(Starts::First), Runs::Disk),
+        (pxe(Starts::EveryByUs), Runs::Network),
+    ] {
+        // A restart that somebody asks for, of a server that runs.
+        let mut world = provisioned_by(recipe.clone());
+        world.goal.reboot = Some("1".into());
+        world.run(600);
+        assert_eq!((world.server.starts, &world.server.runs), (2, &runs), "restart: {recipe:?}");
+        // Power that somebody asks for, of one that is off.
+        world.press(false);
+        world.goal.online = Some(true);
+        world.goal.power_id = Some("2".into());
+        world.run(600);
+        assert_eq!((world.server.starts, &world.server.runs), (3, &runs), "power: {recipe:?}");
+        assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, None), "{recipe:?}");
+    }
+}
+
+#[test]
+fn a_medium_that_went_missing_is_inserted_again_before_the_start_that_needs_it() {
+    let mut world = provisioned_by(iso(Starts::EveryByUs));
+    world.server.media = None;
+    world.goal.reboot = Some("1".into());
+    world.run(600);
+    assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
+}
+
+#[test]
+fn a_start_that_was_not_ours_is_left_as_it_is() {
+    let mut world = provisioned_by(pxe(Starts::EveryByUs));
+    world.log.clear();
+    world.press(false);
+    world.press(true);
+    world.run(3600);
+    assert_eq!((world.acts(), &world.server.runs), (vec![], &Runs::Disk));
+}
+
+#[test]
+fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_unless_every_start_wants_it() {
+    for (recipe, target) in [
+        (iso(Starts::First), BootTarget::Hdd),
+        (pxe(Starts::First), BootTarget::Hdd),
+        (pxe(Starts::EveryByUs), BootTarget::Pxe),
+    ] {
+        let mut world = World::with(wanting(recipe.clone()));
+        world.server.temper.continuous = true;
+        world.run_to(Phase::Provisioned);
+        world.run(3600);
+        assert_eq!(world.server.boot.target, target, "{recipe:?}");
+    }
+}
+
+#[test]
+fn an_override_that_somebody_else_set_is_not_taken_back() {
+    let mut world = provisioned_by(iso(Starts::First));
+    world.log.clear();
+    let theirs =
+        BootOverride { target: BootTarget::Pxe, persistence: Persistence::Continuous, mode: None, http_uri: None };
+    world.server.boot = theirs.clone();
+    world.run(3600);
+    assert_eq!((world.acts(), &world.server.boot), (vec![], &theirs));
+}
+
+#[test]
+fn nothing_is_armed_or_cut_before_the_gate_opens() {
+    let mut world = World::new(Goal::default(), Server::running());
+    world.run_to(Phase::Available);
+    world.goal = wanting(pxe(Starts::First));
+    let gate = |open| Some(Gate { keeper: "the boot operator".into(), open });
+    world.goal.order.as_mut().unwrap().gate = gate(false);
+    world.run(3600);
+    assert_eq!((world.acts(), world.wait().as_deref()), (vec![], Some("WaitingForBootPermission")));
+    assert!(world.server.on);
+    world.goal.order.as_mut().unwrap().gate = gate(true);
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.server.runs, Runs::Network);
+}
+
+#[test]
+fn another_recipe_for_the_same_claim_is_undone_together_with_the_first() {
+    let mut world = World::with(wanting(iso(Starts::First)));
+    world.server.temper.fails = Some(("SetBoot", Kind::Refused));
+    world.run(60);
+    assert_eq!(world.server.media.as_deref(), Some(IMAGE));
+    world.server.temper.fails = None;
+    world.goal = wanting(pxe(Starts::First));
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.server.runs, Runs::Network);
+    world.goal = Goal::default();
+    world.run_to(Phase::Available);
+    assert!(world.server.is_tidy());
+}
+
+#[test]
+fn an_anchor_of_format_1_is_read_and_undone_as_the_cd_boot_that_it_was() {
+    let mut world = provisioned_by(iso(Starts::First));
+    let old = "{\"v\":1,\"seq\":7,\"claim\":{\"id\":\"a\",\"consumer\":{\"apiVersion\":\"\",\"kind\":\"\",\"namespace\":\"\",\"name\":\"m\"}},\"deployment\":\"d\",\"milestone\":\"provisioned\",\"uuid\":\"u-1\"}";
+    let anchor = Anchor::parse(old).unwrap();
+    assert_eq!(anchor.undo(), [Undo::Media, Undo::Boot(BootTarget::Cd)]);
+    let old = anchor.to_json();
+    world.annotation = Some(old.clone());
+    world.status = None;
+    world.crash();
+    world.run(600);
+    assert_eq!(world.annotation, Some(old), "nothing is written because of the format alone");
+    world.goal = Goal::default();
+    world.consumer = crate::host::Whereabouts::Gone;
+    world.run_to(Phase::Available);
+    assert!(world.server.is_tidy());
+    assert_eq!(world.anchor().version, 2);
+}
+
+#[test]
+fn what_a_server_may_boot_follows_from_anchor_and_goal() {
+    use MayBoot::{Disk, Medium, Network, Nothing};
+    let other = Recipe::Iso { url: OTHER_IMAGE.into(), starts: Starts::First };
+    let table = [
+        // Recipe that is ordered: at none, armed, written, provisioned, releasing.
+        (None, [Disk, Nothing, Nothing, Disk, Nothing]),
+        (Some(iso(Starts::First)), [Medium, Medium, Medium, Medium, Nothing]),
+        (Some(pxe(Starts::First)), [Network, Network, Network, Disk, Nothing]),
+        (Some(pxe(Starts::EveryByUs)), [Network, Network, Network, Network, Nothing]),
+    ];
+    let milestones =
+        [Milestone::None, Milestone::Armed, Milestone::Written, Milestone::Provisioned, Milestone::Releasing];
+    for (recipe, expected) in table {
+        let goal = recipe.clone().map_or_else(|| claimed("a"), wanting);
+        for (milestone, expected) in milestones.into_iter().zip(expected) {
+            let deployment = goal.order.as_ref().map(|order| order.deployment.clone());
+            let anchor = Anchor { milestone, deployment, claim: goal.claim.clone(), ..Anchor::default() };
+            assert_eq!(may_boot(&anchor, &goal), expected, "{recipe:?} {milestone:?}");
+            // The order was changed since, or the claim is gone: it is not served any more.
+            let changed = wanting(other.clone());
+            let is_begun = milestone != Milestone::None;
+            let stale = may_boot(&anchor, &changed);
+            assert!(!is_begun || matches!(stale, Nothing | Disk), "{recipe:?} {milestone:?}: {stale:?}");
+            let unclaimed = may_boot(&anchor, &Goal { claim: None, ..goal.clone() });
+            assert!(matches!(unclaimed, Nothing | Disk), "{recipe:?} {milestone:?}: {unclaimed:?}");
+        }
+        let adopted = Anchor { milestone: Milestone::Provisioned, adopted: true, ..Anchor::default() };
+        assert_eq!(may_boot(&adopted, &goal), Disk);
+    }
+}
