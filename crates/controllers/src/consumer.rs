@@ -7,8 +7,8 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::discovery::Scope;
 use kube::{Api, Client, ResourceExt};
 
+use crate::fingerprint::digest;
 use crate::kinds::{self, Kind};
-use crate::vault::digest;
 
 /// Cluster API's group, and what the groups of its providers end with.
 const CLUSTER_API: &str = "cluster.x-k8s.io";

@@ -163,6 +163,13 @@ pub(crate) fn anchor(host: &impl ResourceExt) -> Result<Option<Anchor>, Failure>
     host.annotations().get(ANCHOR_ANNOTATION).map(|text| Anchor::parse(text)).transpose()
 }
 
+/// The anchor that the engine believes: that of the annotation, or that of the status where the annotation is behind, lost or damaged.
+pub(crate) fn known_anchor<D: HostDialect>(host: &D::Host) -> Option<Anchor> {
+    let annotated = anchor(host).ok().flatten();
+    let recorded = D::record(host).map(|record| record.anchor);
+    recorded.into_iter().chain(annotated).max_by_key(|anchor| anchor.seq)
+}
+
 /// One host object, in one life.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostKey {

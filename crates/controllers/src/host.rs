@@ -26,12 +26,13 @@ use crate::clock::Clock;
 use crate::consumer;
 use crate::depot::{Depot, Session, Sessions};
 use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, anchor, server_identity};
+use crate::fingerprint;
 use crate::hands::{Hands, Job, Line};
 use crate::herald::{Herald, News};
 use crate::index::Index;
 use crate::latest::Latest;
 use crate::metrics::Metrics;
-use crate::vault::{self, Vault};
+use crate::vault::Vault;
 
 /// How often one reconcile may step: once, and once more for each question that the step may ask.
 const QUESTIONS: usize = 7;
@@ -177,12 +178,12 @@ impl<D: HostDialect> HostLoop<D> {
         let known = remembered.anchor.as_ref().ok().and_then(Option::as_ref);
         let connection = D::connection(host, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
         let (inputs, target) = match &connection {
-            Ok(connection) => (vault::inputs(connection, &self.vault, &key.namespace), connection.target()),
+            Ok(connection) => (fingerprint::inputs(connection, &self.vault, &key.namespace), connection.target()),
             // An address that makes no sense says nothing about the server of a host in use; a free host has none then.
             Err(failure) => {
                 let known = remembered.record.as_ref().filter(|record| record.anchor.is_in_use());
                 let known = known.and_then(|record| record.target.clone());
-                (vault::digest(&failure.message), known.unwrap_or_else(|| "none".to_owned()))
+                (fingerprint::digest(&failure.message), known.unwrap_or_else(|| "none".to_owned()))
             }
         };
         Case { host, key, goal, remembered, connection, inputs, target }
@@ -285,13 +286,13 @@ impl<D: HostDialect> HostLoop<D> {
         let credentials = self.vault.credentials(namespace, &connection.credentials).await?;
         let trust = self.vault.trust(namespace, &connection.trust).await?;
         let line = Line {
-            key: line_key(connection, &self.vault, namespace),
+            key: fingerprint::line(connection, &self.vault, namespace),
             endpoint: Endpoint { address: connection.address.clone(), credentials, family: connection.family },
             trust,
             system: connection.system.clone(),
         };
         // Of what was read just now, which may be newer than what this case began with: a password is tried once.
-        let inputs = vault::inputs(connection, &self.vault, namespace);
+        let inputs = fingerprint::inputs(connection, &self.vault, namespace);
         self.hands.connect(&case.key, &inputs, line).map_err(|failure| match &connection.trust {
             TrustWish::CaBundle(secret) if failure.kind == Kind::TrustInvalid => Failure::new(
                 failure.kind,
@@ -563,13 +564,6 @@ fn shown<'a, D: HostDialect>(sight: Option<&'a BmcSight>, case: &Case<'_, D>, st
 
 fn is_gone(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
-/// Everything but the system, which may also stand in the address: hosts that differ in nothing else share a session.
-fn line_key(connection: &Connection, vault: &Vault, namespace: &str) -> String {
-    let Connection { address, system: _, credentials, trust, family } = connection;
-    let versions: Vec<_> = connection.secrets().map(|secret| vault.version(namespace, secret)).collect();
-    vault::digest(&format!("{} {namespace} {credentials} {trust:?} {family:?} {versions:?}", address.origin()))
 }
 
 /// Which server a look showed, if it was so deep, and if it is this host's.

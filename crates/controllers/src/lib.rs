@@ -14,6 +14,7 @@ mod clusters;
 pub mod consumer;
 pub mod depot;
 pub mod dialect;
+mod fingerprint;
 pub mod hands;
 mod herald;
 pub mod host;

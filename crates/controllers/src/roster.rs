@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use api::beskar7::{BootMode, RemoteConfig, Waiting};
+use api::beskar7::{BootMode, NetworkBoot, RemoteConfig, Waiting};
 use api::capi::MachineAddress;
 use engine::claim;
 use engine::placement::Candidate;
@@ -59,6 +59,10 @@ pub struct OrderOnHost {
     pub boot_mode: Option<BootMode>,
     /// How its system finds its configuration.
     pub remote: Option<RemoteConfig>,
+    /// The network boot.
+    pub network: Option<NetworkBoot>,
+    /// Whether every start that we cause boots it.
+    pub every_start: bool,
 }
 
 /// A host that bears a claim, as it was seen.

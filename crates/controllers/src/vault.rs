@@ -160,21 +160,3 @@ fn missing(namespace: &str, name: &str, key: &str, what: &str) -> Failure {
         format!("Key {key} of Secret {namespace}/{name} {what}. Set it; the change is noticed at once."),
     )
 }
-
-/// Fingerprint of how a BMC would be spoken to now: it changes when the object, a Secret or the trust does.
-pub(crate) fn inputs(connection: &Connection, vault: &Vault, namespace: &str) -> String {
-    let versions: Vec<_> = connection.secrets().map(|secret| vault.version(namespace, secret)).collect();
-    digest(&format!("{connection:?} {namespace} {versions:?}"))
-}
-
-/// A short digest, to compare by.
-pub(crate) fn digest(text: &str) -> String {
-    use std::fmt::Write as _;
-
-    use sha2::Digest as _;
-    sha2::Sha256::digest(text.as_bytes()).iter().take(10).fold(String::new(), |mut hex, byte| {
-        // Writing to a String cannot fail.
-        write!(hex, "{byte:02x}").ok();
-        hex
-    })
-}

@@ -27,7 +27,7 @@ use super::status::PhysicalHostStatus;
     namespaced,
     status = "PhysicalHostStatus",
     derive = "PartialEq",
-    doc = "A server, reached through its BMC. Applying one only looks at the server; a claim (consumerRef) with an order (bootIsoSource) boots it.",
+    doc = "A server, reached through its BMC. Applying one only looks at the server; a claim (consumerRef) with an order (bootIsoSource or networkBoot) boots it.",
     label("cluster.x-k8s.io/v1beta1", "v1beta1"),
     label("cluster.x-k8s.io/v1beta2", "v1beta1"),
     selectable = ".spec.consumerRef.name",
@@ -42,6 +42,14 @@ use super::status::PhysicalHostStatus;
         .message("bootIsoSource is an order for a claimed host: set consumerRef with it, or remove both")
         .reason(Reason::FieldValueForbidden)
         .field_path(".bootIsoSource"),
+    validation = Rule::new("!has(self.networkBoot) || has(self.consumerRef)")
+        .message("networkBoot is an order for a claimed host: set consumerRef with it, or remove both")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".networkBoot"),
+    validation = Rule::new("!has(self.networkBoot) || !has(self.bootIsoSource)")
+        .message("the server boots either an ISO (bootIsoSource) or from the network (networkBoot): remove one of the two")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".networkBoot"),
     validation = Rule::new("!has(self.remoteConfig) || (has(self.bootIsoSource) && self.bootIsoSource.matches('^https?://'))")
         .message("remoteConfig is written into the ISO on its way to the server: set bootIsoSource with it, to an http or https URL, or remove both")
         .reason(Reason::FieldValueForbidden)
@@ -82,6 +90,16 @@ pub struct PhysicalHostSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_config: Option<RemoteConfig>,
 
+    /// Boots the server from the network, where DHCP and web servers of the site answer. It acts only together with
+    /// consumerRef, and once per claim, as bootIsoSource does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_boot: Option<NetworkBoot>,
+
+    /// Whether every later start that the operator causes (a restart request, power) boots the same again, for systems that live
+    /// in memory. Left out or false, only the first start does, and later ones boot the disk. Part of the order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_every_start: Option<bool>,
+
     /// Secret in the host's namespace with the bootstrap data (keys value and format) that is served to this server, and to
     /// no other, while it is being provisioned. Normally written by the Beskar7Machine that claims the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,8 +109,7 @@ pub struct PhysicalHostSpec {
         .reason(Reason::FieldValueRequired))]
     pub user_data_secret_ref: Option<ObjectReference>,
 
-    /// MAC address of the interface that the server boots from over the network. Network boot does not work yet; until then it
-    /// is compared with the inventory, and the condition BootInterfaceFound is false if the server has no such interface: it may be
+    /// MAC address of the interface that the server boots from over the network. It is compared with the inventory, and the condition BootInterfaceFound is false if the server has no such interface: it may be
     /// another server than you meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 17))]
@@ -216,6 +233,50 @@ pub struct RemoteConfig {
     pub config_url: Option<String>,
 }
 
+/// A boot from the network.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.url) || self.protocol == 'HTTP'")
+        .message("url is fetched by the firmware by UEFI HTTP boot: set protocol to HTTP, or remove url")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".url")
+)]
+pub struct NetworkBoot {
+    /// How the firmware boots: PXE (DHCP, then TFTP or what DHCP says; also iPXE) or HTTP (UEFI HTTP boot).
+    #[schemars(schema_with = "network_protocol")]
+    pub protocol: NetworkProtocol,
+
+    /// What UEFI HTTP boot fetches: http or https. Left out, DHCP says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    #[x_kube(validation = Rule::new(r"self.matches('^https?://[^/\\s]+(/\\S*)?$')")
+        .message("url must be an http or https URL, such as http://192.0.2.1/boot.efi"))]
+    pub url: Option<String>,
+
+    /// What the server is to run, for whoever answers it on the network: nothing is done with it here. Written by the
+    /// Beskar7Machine that claims the host.
+    #[serde(default, rename = "imageURL", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    pub image_url: Option<String>,
+
+    /// The configuration of that system, likewise.
+    #[serde(default, rename = "configURL", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    pub config_url: Option<String>,
+}
+
+/// How firmware boots from the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NetworkProtocol {
+    /// DHCP, then TFTP or what DHCP says.
+    #[serde(rename = "PXE")]
+    Pxe,
+    /// UEFI HTTP boot.
+    #[serde(rename = "HTTP")]
+    Http,
+}
+
 /// Another object in the same namespace.
 #[derive(JsonSchema, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
@@ -245,6 +306,10 @@ pub enum BootMode {
 }
 
 /// An optional enum would show its type's text in `kubectl explain`, not that of the field.
+fn network_protocol(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["PXE", "HTTP"] })
+}
+
 fn boot_mode(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["UEFI", "Legacy"] })
 }

@@ -75,8 +75,8 @@ pub struct Beskar7MachineSpec {
     pub os_family: Option<OsFamily>,
 
     /// URL of the ISO to boot. PreBakedISO: the BMC must be able to fetch it (http, https, ftp, nfs, cifs or smb).
-    /// RemoteConfig: the operator fetches it (http or https) and serves it to the BMC. PXE and iPXE: what the network
-    /// boot is to load.
+    /// RemoteConfig: the operator fetches it (http or https) and serves it to the BMC. PXE and iPXE: what the servers of your
+    /// own network are to let it boot; it is shown to them on the host, in spec.networkBoot.
     #[serde(default, rename = "imageURL", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     #[x_kube(validation = Rule::new(r"self.matches('^(https?|ftp|nfs|cifs|smb)://[^/\\s]+/\\S*$')")
@@ -99,6 +99,11 @@ pub struct Beskar7MachineSpec {
     /// Which firmware boots: UEFI or Legacy. Left out, the server keeps the mode that it is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_mode: Option<BootMode>,
+
+    /// Whether every later start that the operator causes (a restart request, power) boots the same again, for systems that live
+    /// in memory. Left out or false, only the first start does, and later ones boot the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_every_start: Option<bool>,
 
     /// Where the system comes from that inspects the server and writes targetImageURL to its disk: http or https.
     #[serde(default, rename = "inspectionImageURL", skip_serializing_if = "Option::is_none")]

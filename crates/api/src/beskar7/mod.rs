@@ -25,7 +25,8 @@ pub use hardware::{
     Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor, VirtualMedia,
 };
 pub use host::{
-    BootMode, LocalObjectReference, Maintenance, PhysicalHost, PhysicalHostSpec, RedfishConnection, RemoteConfig,
+    BootMode, LocalObjectReference, Maintenance, NetworkBoot, NetworkProtocol, PhysicalHost, PhysicalHostSpec,
+    RedfishConnection, RemoteConfig,
 };
 pub use inspection::{Cpu, Disk, InspectionReport, Memory, Nic};
 pub use inventory::Inventory;

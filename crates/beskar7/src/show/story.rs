@@ -48,7 +48,9 @@ fn head(host: &PhysicalHost, status: &PhysicalHostStatus, now: Timestamp, paper:
     let consumer = spec.consumer_ref.as_ref();
     let user = consumer.map(|user| joined(" ", [user.kind.clone(), user.name.clone()]));
     fact("Claimed by", user.unwrap_or_else(|| "nobody".to_owned()));
-    fact("Order", spec.boot_iso_source.as_ref().map(|iso| format!("boot {iso}")).unwrap_or_default());
+    let iso = spec.boot_iso_source.as_ref().map(|iso| format!("boot {iso}"));
+    let network = spec.network_boot.as_ref().map(|_| "boot from the network".to_owned());
+    fact("Order", iso.or(network).unwrap_or_default());
     let maintenance = spec.maintenance.as_ref().map(|it| it.reason.clone().unwrap_or_else(|| "yes".to_owned()));
     fact("Maintenance", maintenance.unwrap_or_default());
     let bmc = status.hardware_details.as_ref().and_then(|hardware| hardware.unpack().bmc);

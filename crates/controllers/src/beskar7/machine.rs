@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use api::beskar7::conditions::reason;
 use api::beskar7::{
-    Beskar7Machine, BootMode, HostRefusal, HostSelector, Mode, ReleasePolicy, RemoteConfig, SelectorOperator,
-    SelectorRequirement, names, phases,
+    Beskar7Machine, BootMode, HostRefusal, HostSelector, Mode, NetworkBoot, NetworkProtocol, OsFamily, ReleasePolicy,
+    RemoteConfig, SelectorOperator, SelectorRequirement, names, phases,
 };
 use api::capi;
 use boot::iso::Firmware;
@@ -22,9 +22,9 @@ use crate::claims::{ClaimDialect, ClaimView};
 use crate::cluster_api::MachineView;
 use crate::depot::{Question, boot_url_missing};
 use crate::dialect::HostDialect as _;
+use crate::fingerprint::{digest, optional, quoted};
 use crate::herald::News;
 use crate::roster::OrderOnHost;
-use crate::vault::digest;
 
 /// Beskar7Machines.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ impl ClaimDialect for Beskar7Machines {
             needs_bootstrap: needs_data.then(no_bootstrap_data),
             needs_image: is_remote,
             quarantine: machine.spec.release_policy == Some(ReleasePolicy::Quarantine),
-            order: digest(&format!("{:?}", order_of(machine))),
+            order: digest(&words(&order_of(machine))),
         }
     }
 
@@ -96,16 +96,16 @@ impl ClaimDialect for Beskar7Machines {
                 memory_gb: wishes.min_memory_gb.unwrap_or(0).into(),
                 disk_gb: wishes.min_disk_gb.unwrap_or(0).into(),
             },
-            image_scheme: machine.spec.image_url.as_deref().and_then(|url| Some(url.split_once("://")?.0.to_owned())),
+            image_scheme: order_of(machine).image.and_then(|url| Some(url.split_once("://")?.0.to_owned())),
             refused_by: BTreeMap::default(),
             group: group(machine),
         }
     }
 
     fn order(machine: &Beskar7Machine, id: &str, owner: Option<&MachineView>) -> Value {
-        let remote = (machine.spec.mode() == Mode::RemoteConfig).then(|| machine.spec.given_config_url());
-        let config = remote.map(|url| json!({ "osFamily": machine.spec.os_family, "configURL": url }));
-        let served = owner.filter(|_| remote == Some(None)).and_then(|owner| owner.data_secret.as_ref());
+        let order = order_of(machine);
+        let is_served = order.remote.as_ref().is_some_and(|remote| remote.config_url.is_none());
+        let served = owner.filter(|_| is_served).and_then(|owner| owner.data_secret.as_ref());
         json!({
             "metadata": { "annotations": {
                 names::CLAIM_ID: id,
@@ -121,9 +121,11 @@ impl ClaimDialect for Beskar7Machines {
                     "name": machine.name_any(),
                     "uid": machine.uid(),
                 },
-                "bootIsoSource": machine.spec.image_url,
-                "bootIsoMode": machine.spec.boot_mode,
-                "remoteConfig": config,
+                "bootIsoSource": order.image,
+                "bootIsoMode": order.boot_mode,
+                "remoteConfig": order.remote,
+                "networkBoot": order.network,
+                "bootEveryStart": order.every_start.then_some(true),
                 "userDataSecretRef": served.map(|name| json!({ "name": name })),
             },
         })
@@ -177,14 +179,60 @@ impl ClaimDialect for Beskar7Machines {
 
 /// What a machine wants on its host.
 fn order_of(machine: &Beskar7Machine) -> OrderOnHost {
-    let is_remote = machine.spec.mode() == Mode::RemoteConfig;
+    let mode = machine.spec.mode();
+    let is_network = matches!(mode, Mode::Pxe | Mode::IPxe);
+    let image_url = machine.spec.image_url.clone();
+    let config_url = machine.spec.given_config_url().map(str::to_owned);
+    let os_family = machine.spec.os_family.filter(|_| mode == Mode::RemoteConfig);
     OrderOnHost {
-        image: machine.spec.image_url.clone(),
+        image: image_url.clone().filter(|_| !is_network),
         boot_mode: machine.spec.boot_mode,
-        remote: machine.spec.os_family.filter(|_| is_remote).map(|os_family| RemoteConfig {
-            os_family,
-            config_url: machine.spec.given_config_url().map(str::to_owned),
-        }),
+        remote: os_family.map(|os_family| RemoteConfig { os_family, config_url: config_url.clone() }),
+        // iPXE is what PXE loads: the firmware knows no difference.
+        network: is_network.then(|| NetworkBoot { protocol: NetworkProtocol::Pxe, url: None, image_url, config_url }),
+        every_start: machine.spec.boot_every_start == Some(true),
+    }
+}
+
+/// An order in words that stay the same from release to release: what is remembered of it must not look changed after an upgrade.
+fn words(order: &OrderOnHost) -> String {
+    let OrderOnHost { image, boot_mode, remote, network, every_start } = order;
+    let text = |text: &Option<String>| optional(text.as_ref(), quoted);
+    let mode = optional(*boot_mode, |mode| match mode {
+        BootMode::Uefi => "Uefi",
+        BootMode::Legacy => "Legacy",
+    });
+    let remote = optional(remote.as_ref(), |remote| {
+        let family = os_word(remote.os_family);
+        format!("RemoteConfig {{ os_family: {family}, config_url: {} }}", text(&remote.config_url))
+    });
+    let mut words = format!("OrderOnHost {{ image: {}, boot_mode: {mode}, remote: {remote} }}", text(image));
+    if let Some(network) = network {
+        let protocol = match network.protocol {
+            NetworkProtocol::Pxe => "pxe",
+            NetworkProtocol::Http => "http",
+        };
+        let urls = [&network.url, &network.image_url, &network.config_url].map(text).join(" ");
+        words.push_str(&format!(" network {protocol} {urls}"));
+    }
+    if *every_start {
+        words.push_str(" every-start");
+    }
+    words
+}
+
+fn os_word(family: OsFamily) -> &'static str {
+    match family {
+        OsFamily::Kairos => "Kairos",
+        OsFamily::Talos => "Talos",
+        OsFamily::Flatcar => "Flatcar",
+        OsFamily::LeapMicro => "LeapMicro",
+        OsFamily::Ubuntu => "Ubuntu",
+        OsFamily::Rhel => "Rhel",
+        OsFamily::Centos => "Centos",
+        OsFamily::Fedora => "Fedora",
+        OsFamily::Debian => "Debian",
+        OsFamily::Opensuse => "Opensuse",
     }
 }
 
@@ -216,14 +264,13 @@ fn road(machine: &Beskar7Machine) -> Road {
 /// What this version cannot do yet.
 fn unservable(mode: Mode) -> Option<Refused> {
     let what = match mode {
-        Mode::PreBakedIso | Mode::RemoteConfig => return None,
-        Mode::Pxe | Mode::IPxe => "provisioningMode PXE and iPXE need the network boot service",
+        Mode::PreBakedIso | Mode::RemoteConfig | Mode::Pxe | Mode::IPxe => return None,
         Mode::DiskImage => "targetImageURL needs the network boot service",
     };
     Some(Refused {
         reason: reason::MODE_UNSUPPORTED.to_owned(),
         message: format!(
-            "{what}, which this version does not have. Use an imageURL with provisioningMode PreBakedISO or RemoteConfig."
+            "{what}, which this version does not have. Use an imageURL with provisioningMode PreBakedISO, RemoteConfig, PXE or iPXE."
         ),
     })
 }
@@ -261,4 +308,31 @@ fn selector(wish: &HostSelector) -> Selector {
         Term { key: key.clone(), test }
     };
     Selector(labels.chain(wish.match_expressions.iter().map(term)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_of_an_order_stays_the_same_from_release_to_release() {
+        let image = Some("http://i/os.iso".to_owned());
+        let plain = OrderOnHost { image: image.clone(), ..OrderOnHost::default() };
+        let remote = RemoteConfig { os_family: OsFamily::Talos, config_url: Some("http://i/c".into()) };
+        let network =
+            NetworkBoot { protocol: NetworkProtocol::Pxe, url: None, image_url: image.clone(), config_url: None };
+        for (order, expected) in [
+            (plain.clone(), r#"OrderOnHost { image: Some("http://i/os.iso"), boot_mode: None, remote: None }"#),
+            (
+                OrderOnHost { boot_mode: Some(BootMode::Uefi), remote: Some(remote), ..plain.clone() },
+                r#"OrderOnHost { image: Some("http://i/os.iso"), boot_mode: Some(Uefi), remote: Some(RemoteConfig { os_family: Talos, config_url: Some("http://i/c") }) }"#,
+            ),
+            (
+                OrderOnHost { image: None, network: Some(network), every_start: true, ..plain },
+                r#"OrderOnHost { image: None, boot_mode: None, remote: None } network pxe None Some("http://i/os.iso") None every-start"#,
+            ),
+        ] {
+            assert_eq!(words(&order), expected);
+        }
+    }
 }

@@ -17,7 +17,9 @@ use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names, states};
 use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::{Failure, Kind};
-use engine::host::{Anchor, Author, Claim, Consumer, Farewell, Goal, Milestone, Order, Recipe, Record, Request, Road};
+use engine::host::{
+    Anchor, Author, Claim, Consumer, Farewell, Goal, NetworkProtocol, Order, Recipe, Record, Request, Road, Starts,
+};
 use engine::server::{self, Seen};
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -67,12 +69,7 @@ impl HostDialect for PhysicalHosts {
     }
 
     fn shipment(host: &PhysicalHost) -> Option<Shipment> {
-        let (claim, anchor) = (claim(host)?, known_anchor(host));
-        // What an ended claim was given opens nothing any more, even if the same claim is written again meanwhile.
-        if anchor.as_ref().is_some_and(|anchor| anchor.milestone == Milestone::Releasing) {
-            return None;
-        }
-        shipment::shipment(host, &claim, anchor.as_ref())?.ok()
+        shipment::shipment(host, &claim(host)?, known_anchor(host).as_ref())?.ok()
     }
 
     fn connection(host: &PhysicalHost, anchor: Option<&Anchor>) -> Result<Connection, Failure> {
@@ -116,7 +113,8 @@ impl HostDialect for PhysicalHosts {
     fn without_claim() -> serde_json::Value {
         json!({
             "metadata": { "annotations": { names::CLAIM_ID: null, names::CLAIM_GROUP: null } },
-            "spec": { "consumerRef": null, "bootIsoSource": null, "bootIsoMode": null, "remoteConfig": null, "userDataSecretRef": null },
+            "spec": { "consumerRef": null, "bootIsoSource": null, "bootIsoMode": null, "remoteConfig": null, "userDataSecretRef": null,
+                "networkBoot": null, "bootEveryStart": null },
         })
     }
 
@@ -202,28 +200,35 @@ fn author(host: &PhysicalHost, claim: &Claim) -> Author {
     if given && named { Author::Claimer } else { Author::Hand }
 }
 
-/// The anchor that the engine believes: that of the annotation, or that of the status where the annotation is behind, lost or damaged.
 fn known_anchor(host: &PhysicalHost) -> Option<Anchor> {
-    let annotated = anchor(host).ok().flatten();
-    let recorded = PhysicalHosts::record(host).map(|record| record.anchor);
-    recorded.into_iter().chain(annotated).max_by_key(|anchor| anchor.seq)
+    crate::dialect::known_anchor::<PhysicalHosts>(host)
 }
 
 fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Order> {
-    let url = host.spec.boot_iso_source.clone()?;
     let anchor = known_anchor(host);
-    let deployment = shipment::deployment(&format!("{} iso {url}", claim.id), anchor.as_ref());
-    Some(match shipment::shipment(host, claim, anchor.as_ref()) {
-        None => Order { deployment, recipe: Ok(Recipe::Iso { url }) },
-        Some(Err(failure)) => Order { deployment, recipe: Err(failure) },
-        Some(Ok(shipment)) => Order {
-            recipe: depot
-                .ok_or_else(boot_url_missing)
-                .and_then(|depot| depot.image_url(&shipment))
-                .map(|url| Recipe::Iso { url }),
-            deployment: shipment.holder.deployment,
-        },
-    })
+    let starts = if host.spec.boot_every_start == Some(true) { Starts::EveryByUs } else { Starts::First };
+    // What was ordered before there was a choice keeps its id.
+    let every = if starts == Starts::EveryByUs { " every-start" } else { "" };
+    let deployment = |words: &str| shipment::deployment(&format!("{} {words}{every}", claim.id), anchor.as_ref());
+    if let Some(network) = &host.spec.network_boot {
+        let (word, protocol) = match network.protocol {
+            api::beskar7::NetworkProtocol::Pxe => ("pxe", NetworkProtocol::Pxe),
+            api::beskar7::NetworkProtocol::Http => ("http", NetworkProtocol::Http { uri: network.url.clone() }),
+        };
+        let given = [&network.url, &network.image_url, &network.config_url].map(|url| url.as_deref().unwrap_or("-"));
+        let deployment = deployment(&format!("network {word} {}", given.join(" ")));
+        return Some(Order { deployment, gate: None, recipe: Ok(Recipe::Network { protocol, starts }) });
+    }
+    let url = host.spec.boot_iso_source.clone()?;
+    let (deployment, recipe) = match shipment::shipment(host, claim, anchor.as_ref()) {
+        None => (deployment(&format!("iso {url}")), Ok(url)),
+        Some(Err(failure)) => (deployment(&format!("iso {url}")), Err(failure)),
+        Some(Ok(shipment)) => {
+            let url = depot.ok_or_else(boot_url_missing).and_then(|depot| depot.image_url(&shipment));
+            (shipment.holder.deployment, url)
+        }
+    };
+    Some(Order { deployment, gate: None, recipe: recipe.map(|url| Recipe::Iso { url, starts }) })
 }
 
 fn trust(wish: &RedfishConnection, anchor: Option<&Anchor>) -> Result<TrustWish, Failure> {

@@ -132,6 +132,8 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
                 image: host.spec.boot_iso_source.clone(),
                 boot_mode: host.spec.boot_iso_mode,
                 remote: host.spec.remote_config.clone(),
+                network: host.spec.network_boot.clone(),
+                every_start: host.spec.boot_every_start == Some(true),
             },
             waiting: status.waiting.clone(),
             next_try: status.fault.as_ref().and_then(|fault| fault.next_try.as_ref()).map(|time| time.0),

@@ -8,7 +8,7 @@ use engine::host::{Anchor, Claim, Milestone};
 use kube::ResourceExt as _;
 
 use crate::depot::{Configuration, Shipment};
-use crate::vault::digest;
+use crate::fingerprint::{digest, quoted};
 
 /// What `remoteConfig` asks for, if it is there, or why that makes no sense. Everything that matters to the server is part of the
 /// deployment's id, so that a changed order is another deployment with tickets of its own.
@@ -23,7 +23,12 @@ pub(super) fn shipment(
     Some(parts.map(|(configuration, family)| {
         let (namespace, name) = (host.namespace().unwrap_or_default(), host.name_any());
         // Claims written by hand for one consumer have one id, on whichever hosts they are.
-        let words = format!("{} remote {namespace}/{name} {image} {family} {configuration:?}", claim.id);
+        let found = match &configuration {
+            Configuration::At(url) => format!("At({})", quoted(url)),
+            Configuration::In(secret) => format!("In({})", quoted(secret)),
+        };
+        let every = if host.spec.boot_every_start == Some(true) { " every-start" } else { "" };
+        let words = format!("{} remote {namespace}/{name} {image} {family} {found}{every}", claim.id);
         let deployment = deployment(&words, anchor);
         let powered_on = anchor.is_some_and(|anchor| was_powered_on(anchor, &deployment));
         let holder = Holder { namespace, host: name, claim: claim.id.clone(), deployment };

@@ -8,6 +8,7 @@ use api::beskar7::ProviderId;
 use api::beskar7::names::PROVIDER_ID_WORD;
 use boot::serve::{Bootstrap, Delivery, Directory, Gate, Problem, Unavailable};
 use bytes::Bytes;
+use engine::host::{MayBoot, may_boot};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use http::HeaderValue;
@@ -21,7 +22,7 @@ use tracing::debug;
 use super::inbox::Inbox;
 use super::{Configuration, Depot, Shipment};
 use crate::clock::Clock;
-use crate::dialect::{HostDialect, HostKey};
+use crate::dialect::{HostDialect, HostKey, known_anchor};
 use crate::watches::{Interruptions, pauses, readable};
 
 /// The deployments that are under way, in each replica.
@@ -67,7 +68,7 @@ impl Deliveries {
         let mut entries = self.entries();
         match event {
             Event::Init => entries.unseen = Some(entries.by_host.keys().cloned().collect()),
-            Event::InitApply(host) | Event::Apply(host) => entries.put(HostKey::of(host), D::shipment(host)),
+            Event::InitApply(host) | Event::Apply(host) => entries.put(HostKey::of(host), self.served::<D>(host)),
             Event::InitDone => {
                 for gone in entries.unseen.take().into_iter().flatten() {
                     entries.remove(&gone);
@@ -75,6 +76,14 @@ impl Deliveries {
             }
             Event::Delete(host) => entries.remove(&HostKey::of(host)),
         }
+    }
+
+    /// What a host is served now. What an ended claim was given opens nothing any more, even if the same claim is written again
+    /// meanwhile.
+    fn served<D: HostDialect>(&self, host: &D::Host) -> Option<Shipment> {
+        let anchor = known_anchor::<D>(host).unwrap_or_default();
+        let may_read = may_boot(&anchor, &D::goal(host, Some(&self.depot))) == MayBoot::Medium;
+        D::shipment(host).filter(|_| may_read)
     }
 
     fn find(&self, deployment: &str) -> Option<(HostKey, Shipment)> {

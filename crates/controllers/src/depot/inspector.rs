@@ -158,7 +158,7 @@ async fn inspect(depot: &Depot, question: &Question) -> Image {
 /// Somebody whose URLs are as long as anybody's: whether the image has room for them is part of the question.
 fn nobody() -> Holder {
     let word = || "nobody".to_owned();
-    Holder { namespace: word(), host: word(), claim: word(), deployment: crate::vault::digest("nobody") }
+    Holder { namespace: word(), host: word(), claim: word(), deployment: crate::fingerprint::digest("nobody") }
 }
 
 fn refused(problem: &Problem, image: &str) -> Refused {

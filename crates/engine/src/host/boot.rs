@@ -63,7 +63,7 @@ impl Scene<'_> {
         if is_ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(|seen| self.evidence(seen)) {
             return self.booted(sign);
         }
-        if is_ignored && self.order_was_changed() {
+        if is_ignored && self.has_another_order() {
             return self.prepare_another_order();
         }
         let is_asked = is_ignored && self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
@@ -217,12 +217,18 @@ impl Scene<'_> {
             self.wait_until(reason, message, until);
             return self.poll(Scope::Power, self.waiting_since(reason));
         }
-        if self.order_was_changed() {
+        if self.has_another_order() {
             return self.prepare_another_order();
         }
         let at = self.now();
         self.fail(Origin::Act, Failure::new(Kind::BootIgnored, not_booted(seen)), at);
         self.held_back();
+    }
+
+    /// Whether another order may be carried out now.
+    fn has_another_order(&self) -> bool {
+        let is_open = self.goal.order.as_ref().is_some_and(|order| order.closed_gate().is_none());
+        is_open && self.order_was_changed()
     }
 
     /// Whether another order is given than the one that we carry out.
@@ -233,7 +239,8 @@ impl Scene<'_> {
 
     /// Another order is another deployment: its owner gave up the one that was not seen to boot.
     fn prepare_another_order(&mut self) {
-        let message = "The server was not seen to boot what was ordered, and the order was changed: preparing the new one.";
+        let message =
+            "The server was not seen to boot what was ordered, and the order was changed: preparing the new one.";
         self.record.anchor.milestone = Milestone::Armed;
         self.record.doing = None;
         self.advance(Phase::Preparing, message);
@@ -244,8 +251,7 @@ impl Scene<'_> {
     pub(super) fn plan_of_later_starts(&self) -> Option<Plan> {
         let anchor = &self.record.anchor;
         let is_current = self.record.phase == Phase::Provisioned && !anchor.adopted && !self.order_was_changed();
-        let gate = self.goal.order.as_ref().and_then(|order| order.gate.as_ref());
-        let is_open = gate.is_none_or(|gate| gate.open);
+        let is_open = self.goal.order.as_ref().is_some_and(|order| order.closed_gate().is_none());
         self.plan().filter(|plan| plan.after == After::SameAgain && is_current && is_open)
     }
 

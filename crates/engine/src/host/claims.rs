@@ -24,11 +24,13 @@ impl Scene<'_> {
     /// A claim is accepted together with the first act for it, which saves each of a thousand machines a record of the time in
     /// between. Whoever cannot be looked at is told about, and accepted first.
     pub(super) fn looks_before_accepting(&mut self) -> bool {
-        let is_ready = self.goal.order.as_ref().is_some_and(|order| order.recipe.is_ok());
-        if !is_ready || self.record.fault.is_some() || self.seen(Scope::Boot).is_some() {
+        let order = self.goal.order.as_ref().filter(|order| order.closed_gate().is_none());
+        let Some(Ok(recipe)) = order.map(|order| &order.recipe) else { return false };
+        let scope = recipe.plan(self.goal.boot_mode).look;
+        if self.record.fault.is_some() || self.seen(scope).is_some() {
             return false;
         }
-        self.look = Some(Scope::Boot);
+        self.look = Some(scope);
         self.again = Some(pace::later(self.now(), pace::LOOK_LIMIT));
         self.undecided = true;
         true

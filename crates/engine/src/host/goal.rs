@@ -155,6 +155,13 @@ pub struct Order {
     pub recipe: Result<Recipe, Failure>,
 }
 
+impl Order {
+    /// Who must be ready first and is not.
+    pub(super) fn closed_gate(&self) -> Option<&Gate> {
+        self.gate.as_ref().filter(|gate| !gate.open)
+    }
+}
+
 /// Somebody who must be ready before the server is booted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {

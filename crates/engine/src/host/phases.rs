@@ -170,7 +170,7 @@ impl Scene<'_> {
         let Some(order) = self.goal.order.clone() else {
             return self.await_order("WaitingForBootInfo", "Claimed; waiting for spec.bootIsoSource.");
         };
-        if let Some(gate) = order.gate.as_ref().filter(|gate| !gate.open) {
+        if let Some(gate) = order.closed_gate() {
             let message = format!("Claimed; waiting for {} to be ready before the server is booted.", gate.keeper);
             return self.await_order("WaitingForBootPermission", &message);
         }

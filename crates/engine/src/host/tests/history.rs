@@ -300,6 +300,8 @@ impl World {
                 self.status = None;
                 self.runs_for = goal.claim.as_ref().map(|claim| claim.id.clone());
                 self.may_release = false;
+                // Its owner may have it provisioned again: nobody knows what it was started for.
+                self.started = None;
                 self.forget_requests();
             }
             Op::Blind(kind) => temper.blind = *kind,

@@ -73,7 +73,9 @@ fn a_release_undoes_what_was_armed_although_the_order_is_withdrawn_and_the_statu
 #[test]
 fn an_override_that_was_armed_and_not_used_is_cleared_by_the_release() {
     let mut world = World::with(wanting(pxe(Starts::First)));
-    world.run_until(600, |world| world.anchor().milestone == Milestone::Armed && world.server.boot.target == BootTarget::Pxe);
+    world.run_until(600, |world| {
+        world.anchor().milestone == Milestone::Armed && world.server.boot.target == BootTarget::Pxe
+    });
     world.goal = Goal::default();
     world.run_to(Phase::Available);
     assert!(world.server.is_tidy());
@@ -228,4 +230,16 @@ fn what_a_server_may_boot_follows_from_anchor_and_goal() {
         let adopted = Anchor { milestone: Milestone::Provisioned, adopted: true, ..Anchor::default() };
         assert_eq!(may_boot(&adopted, &goal), Disk);
     }
+}
+
+#[test]
+fn another_order_behind_a_closed_gate_does_not_take_the_place_of_one_that_was_started() {
+    let mut world = World::with(wanting(iso(Starts::First)));
+    world.server.temper.ignores = 1;
+    world.run_until(3600, |world| world.fault() == Some(Kind::BootIgnored));
+    let started = world.anchor().deployment;
+    world.goal = wanting(pxe(Starts::First));
+    world.goal.order.as_mut().unwrap().gate = Some(Gate { keeper: "the boot operator".into(), open: false });
+    world.run(3600);
+    assert_eq!((world.phase(), world.anchor().deployment), (Phase::Provisioning, started));
 }

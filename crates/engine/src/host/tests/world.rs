@@ -483,7 +483,8 @@ impl World {
         let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Farewell::Tidy);
         let order = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
         let online = self.asked_power();
-        let again = record.phase == Phase::Provisioned && order.is_some_and(|recipe| recipe.starts() == Starts::EveryByUs);
+        let again =
+            record.phase == Phase::Provisioned && order.is_some_and(|recipe| recipe.starts() == Starts::EveryByUs);
         let preparing = deed == Deed::PrepareBoot && (armed || again);
         let ordered = order.map(|recipe| recipe.plan(goal.boot_mode).arm).unwrap_or_default();
         let undo = anchor.undo();
@@ -502,15 +503,14 @@ impl World {
             }
             Act::InsertMedia { .. } => preparing && ordered.contains(act) && undo.contains(&Undo::Media),
             Act::SetBoot(wish) if wish.target == BootTarget::Hdd => disarming,
-            Act::SetBoot(wish) => {
-                preparing && ordered.contains(act) && undo.contains(&Undo::Boot(wish.target.clone()))
-            }
+            Act::SetBoot(wish) => preparing && ordered.contains(act) && undo.contains(&Undo::Boot(wish.target.clone())),
             Act::EjectMedia => preparing || (deed == Deed::CleanUp && releasing && undo.contains(&Undo::Media)),
             Act::ClearBoot => (deed == Deed::CleanUp && releasing) || disarming,
         };
         assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");
         if armed && matches!(act, Act::PowerOff | Act::EjectMedia) {
-            let runs_it = matches!(self.server.runs, Runs::Image(_) | Runs::Network) && self.started == anchor.deployment;
+            let runs_it =
+                matches!(self.server.runs, Runs::Image(_) | Runs::Network) && self.started == anchor.deployment;
             assert!(!runs_it, "{act:?} although the server runs what it was started for: {record:#?}");
         }
         if self.runs_for.is_some() && !self.may_release {
