@@ -12,7 +12,7 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Client};
 
-use crate::dialect::{Connection, TrustWish};
+use crate::dialect::TrustWish;
 
 /// Where Secrets come from.
 #[derive(Clone)]

@@ -199,13 +199,19 @@ impl Stage {
             Turn::Claim => {
                 let consumer = format!("{name}-node-{}", random.u8(..2));
                 let iso = format!("https://192.0.2.1/{}.iso", random.u8(..2));
+                let (by_network, every_start) = (random.bool(), random.bool());
                 // Whoever claims looks whether the host is free, in the same write.
                 let mut claimed = false;
                 self.model.edit_host(name, |host| {
                     if host["spec"].get("consumerRef").is_none() && host["metadata"].get("deletionTimestamp").is_none() {
                         claimed = true;
                         host["spec"]["consumerRef"] = json!({"apiVersion": "sim.cluster.x-k8s.io/v1", "kind": "Consumer", "namespace": "lab", "name": consumer});
-                        host["spec"]["bootIsoSource"] = json!(iso);
+                        if by_network {
+                            host["spec"]["networkBoot"] = json!({"protocol": "PXE"});
+                        } else {
+                            host["spec"]["bootIsoSource"] = json!(iso);
+                        }
+                        host["spec"]["bootEveryStart"] = json!(every_start);
                     }
                 });
                 if claimed {
@@ -339,7 +345,9 @@ impl Stage {
             }
             match (claimed, server.media()) {
                 (false, Some(media)) => Some(format!("{name} is free and has {media} in its drive")),
-                (true, None) => Some(format!("{name} is provisioned from an empty drive")),
+                (true, None) if host["spec"].get("bootIsoSource").is_some() => {
+                    Some(format!("{name} is provisioned from an empty drive"))
+                }
                 _ => None,
             }
         })
@@ -513,6 +521,8 @@ fn unclaim(host: &mut Value) {
     let spec = host["spec"].as_object_mut().unwrap();
     spec.remove("consumerRef");
     spec.remove("bootIsoSource");
+    spec.remove("networkBoot");
+    spec.remove("bootEveryStart");
 }
 
 pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {

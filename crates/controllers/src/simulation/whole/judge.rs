@@ -68,7 +68,7 @@ impl Stage {
                 }
                 (None, Some(provider)) => {
                     let host = (self.show)(host_of(provider)).unwrap_or_default();
-                    let image = host["spec"]["bootIsoSource"].as_str().unwrap_or_default().to_owned();
+                    let image = image_on(&host).to_owned();
                     machine.home = Some(Home { provider: provider.to_owned(), boots: None, image });
                 }
                 _ => {}
@@ -97,7 +97,7 @@ impl Stage {
         if id.is_none() || annotation(&host, names::CLAIM_ID) != id {
             return Err(format!("{name} ({id:?}) runs on {host_name}, which does not bear its claim: {host}"));
         }
-        if host["spec"]["bootIsoSource"] != *home.image || !machine.images.contains(&home.image) {
+        if image_on(&host) != home.image || !machine.images.contains(&home.image) {
             return Err(format!("{name} runs on {host_name}, which was given another image: {}", host["spec"]));
         }
         let server = self.servers.bmc(host_name).first();
@@ -145,7 +145,8 @@ impl Stage {
             return Some(why);
         }
         if state == "Provisioned" {
-            let is_empty = server.media().is_none() && !is_adopted(&host);
+            let by_image = host["spec"].get("bootIsoSource").is_some();
+            let is_empty = by_image && server.media().is_none() && !is_adopted(&host);
             return is_empty.then(|| format!("{name} is provisioned from an empty drive"));
         }
         if let Some(media) = server.media() {
@@ -207,10 +208,18 @@ impl Stage {
             return Some(format!("{host_name} was adopted for {name}, which nobody had started"));
         }
         let certain = !self.pressed.contains(host_name.as_str()) && !self.misled.contains(host_name.as_str());
-        let image = host["spec"]["bootIsoSource"].as_str().unwrap_or_default();
-        (certain && booted != Some(BootSource::Cd(image.to_owned())))
+        let image = image_on(host);
+        let by_network = host["spec"].get("networkBoot").is_some();
+        let ordered = if by_network { BootSource::Pxe } else { BootSource::Cd(image.to_owned()) };
+        (certain && booted != Some(ordered))
             .then(|| format!("{name} was given {image} and {host_name} has booted {booted:?}"))
     }
+}
+
+/// What a host is ordered to run.
+fn image_on(host: &Value) -> &str {
+    let spec = &host["spec"];
+    spec["bootIsoSource"].as_str().or(spec["networkBoot"]["imageURL"].as_str()).unwrap_or_default()
 }
 
 /// The host that a provider id names.

@@ -37,6 +37,7 @@ impl Stage {
     /// Two who want the same host look whether it is free, and write what they saw with their name in it.
     pub(super) async fn claim(&mut self, name: &str) -> Result<(), String> {
         let iso = format!("https://192.0.2.1/{}.iso", self.random.u8(..2));
+        let (by_network, every_start) = (self.random.bool(), self.random.bool());
         let at = self.started.elapsed().as_millis();
         let (hosts, consumers) = (self.hosts(), self.consumers());
         let try_it = async |consumer: String| {
@@ -49,7 +50,10 @@ impl Stage {
             consumers.create(&PostParams::default(), &object).await.unwrap();
             let claim = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": NAMESPACE, "name": consumer});
             host.spec.consumer_ref = serde_json::from_value(claim).unwrap();
-            host.spec.boot_iso_source = Some(iso.clone());
+            let network = by_network.then(|| json!({"protocol": "PXE", "imageURL": iso}));
+            host.spec.network_boot = network.map(|network| serde_json::from_value(network).unwrap());
+            host.spec.boot_iso_source = (!by_network).then(|| iso.clone());
+            host.spec.boot_every_start = Some(every_start);
             tokio::task::yield_now().await;
             if hosts.replace(name, &PostParams::default(), &host).await.is_ok() {
                 return Some(consumer);
@@ -89,7 +93,7 @@ impl Stage {
     async fn unclaim(&mut self, name: &str) {
         // Before: the operator may be quick.
         self.known.entry(name.to_owned()).or_default().claim = None;
-        self.edit(name, json!({"spec": {"consumerRef": null, "bootIsoSource": null}})).await;
+        self.edit(name, json!({"spec": {"consumerRef": null, "bootIsoSource": null, "networkBoot": null}})).await;
     }
 
     pub(super) async fn lift_quarantine(&self, name: &str) {

@@ -94,7 +94,8 @@ impl Stage {
         }
         let wish = Wish::draw(&mut self.random);
         let image = format!("https://192.0.2.1/machine-{}.iso", self.random.u8(..2));
-        let mut spec = json!({"imageURL": image, "provisioningMode": "PreBakedISO"});
+        let mode = ["PreBakedISO", "PXE"][self.random.usize(..2)];
+        let mut spec = json!({"imageURL": image, "provisioningMode": mode, "bootEveryStart": self.random.bool()});
         wish.put(&mut spec);
         if self.random.u8(..5) == 0 {
             spec["releasePolicy"] = json!("Quarantine");
@@ -173,7 +174,7 @@ impl Stage {
             machine.robbed = true;
         }
         let annotations = json!({names::CLAIM_ID: null, names::CLAIM_GROUP: null});
-        let spec = json!({"consumerRef": null, "bootIsoSource": null});
+        let spec = json!({"consumerRef": null, "bootIsoSource": null, "networkBoot": null});
         self.edit(host, json!({"metadata": {"annotations": annotations}, "spec": spec})).await;
     }
 
