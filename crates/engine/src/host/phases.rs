@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     failure::{Class, Failure, Kind},
-    server::{Media, Scope, Seen, without_secrets},
+    server::{Media, PowerState, Scope, Seen, without_secrets},
 };
 
 impl Scene<'_> {
@@ -168,7 +168,8 @@ impl Scene<'_> {
             return;
         }
         let Some(order) = self.goal.order.clone() else {
-            return self.await_order("WaitingForBootInfo", "Claimed; waiting for spec.bootIsoSource.");
+            return self
+                .await_order("WaitingForBootInfo", "Claimed; waiting for spec.bootIsoSource or spec.networkBoot.");
         };
         if let Some(gate) = order.closed_gate() {
             let message = format!("Claimed; waiting for {} to be ready before the server is booted.", gate.keeper);
@@ -248,13 +249,26 @@ impl Scene<'_> {
                 self.held_back();
             }
             None => {
-                let occupied = seen.media.iter().flatten().any(Media::is_occupied);
-                let acts = plan.arm.iter().filter(|act| occupied || **act != Act::EjectMedia).cloned().collect();
+                let acts = self.acts_that_arm(plan, seen);
                 self.act(Deed::PrepareBoot, acts, plan.look);
                 self.wait("PreparingBoot", "Preparing the boot.", pace::PREPARE_LIMIT);
             }
         }
         false
+    }
+
+    /// What has to be done of a plan. A server that runs may run from what is in its drive: that is not ejected, and the image of
+    /// its own deployment can stay.
+    fn acts_that_arm(&self, plan: &Plan, seen: &Seen) -> Vec<Act> {
+        let may_eject = seen.power == PowerState::Off && seen.media.iter().flatten().any(Media::is_occupied);
+        let is_there = |check: &Check| matches!(check, Check::Image(_)) && check.holds(seen);
+        let stays = self.record.phase == Phase::Provisioned && plan.armed.iter().any(is_there);
+        let is_due = |act: &Act| match act {
+            Act::EjectMedia => may_eject && !stays,
+            Act::InsertMedia { .. } => !stays,
+            _ => true,
+        };
+        plan.arm.iter().filter(|act| is_due(act)).cloned().collect()
     }
 
     /// Makes an order the one that we carry out. A corrected order is tried at once.
@@ -286,7 +300,7 @@ impl Scene<'_> {
         } else if ordered != self.record.anchor.deployment.as_deref() {
             self.note(
                 NoteKind::OrderChanged,
-                "spec.bootIsoSource was changed after the host had been provisioned. Nothing is done about it: only a new claim provisions again.",
+                "The order (spec.bootIsoSource or spec.networkBoot) was changed after the host had been provisioned. Nothing is done about it: only a new claim provisions again.",
             );
         }
         if !self.take_back_override() && !self.inspect_again() && self.keep_power() && !self.held_back() {

@@ -243,3 +243,12 @@ fn another_order_behind_a_closed_gate_does_not_take_the_place_of_one_that_was_st
     world.run(3600);
     assert_eq!((world.phase(), world.anchor().deployment), (Phase::Provisioning, started));
 }
+
+#[test]
+fn a_system_that_runs_from_its_medium_keeps_it_when_its_next_start_is_armed() {
+    let mut world = provisioned_by(iso(Starts::EveryByUs));
+    world.log.clear();
+    world.goal.reboot = Some("1".into());
+    world.run(600);
+    assert_eq!(world.acts(), ["SetBoot", "Restart"]);
+}

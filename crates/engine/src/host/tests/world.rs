@@ -520,7 +520,8 @@ impl World {
                 Act::PowerOn => true,
                 Act::ClearBoot => disarming,
                 Act::SetBoot(_) => disarming || again,
-                Act::InsertMedia { .. } | Act::EjectMedia => again,
+                Act::InsertMedia { .. } => again,
+                Act::EjectMedia => again && !self.server.on,
             };
             assert!(asked, "{act:?} hurts a running node: {record:#?}");
         }
