@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::beskar7::conditions::ORDER_IN_EFFECT;
 use api::beskar7::{PhysicalHost, names};
+use api::capi::Condition;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::{self, store::Writer};
@@ -345,7 +347,7 @@ impl Stage {
             }
             match (claimed, server.media()) {
                 (false, Some(media)) => Some(format!("{name} is free and has {media} in its drive")),
-                (true, None) if host["spec"].get("bootIsoSource").is_some() => {
+                (true, None) if runs_from_image(&host) => {
                     Some(format!("{name} is provisioned from an empty drive"))
                 }
                 _ => None,
@@ -515,6 +517,13 @@ fn put_secret(model: &Model, name: &str, password: &str) {
         name,
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "lab"}, "data": data}),
     );
+}
+
+/// Whether what runs was booted from the image that is ordered.
+pub(super) fn runs_from_image(host: &Value) -> bool {
+    let conditions = host["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_other = conditions.iter().any(|it| it["type"] == ORDER_IN_EFFECT && it["status"] == Condition::FALSE);
+    host["spec"].get("bootIsoSource").is_some() && !is_other
 }
 
 fn unclaim(host: &mut Value) {

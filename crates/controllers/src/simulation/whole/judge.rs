@@ -13,6 +13,7 @@ use super::stage::Stage;
 use super::users::{Home, Machine};
 use crate::dialect::ANCHOR_ANNOTATION;
 use crate::simulation::fleet::asked_power;
+use crate::simulation::play::runs_from_image;
 
 impl Stage {
     /// Whether somebody was hurt, lost, or given to somebody else.
@@ -145,8 +146,7 @@ impl Stage {
             return Some(why);
         }
         if state == "Provisioned" {
-            let by_image = host["spec"].get("bootIsoSource").is_some();
-            let is_empty = by_image && server.media().is_none() && !is_adopted(&host);
+            let is_empty = runs_from_image(&host) && server.media().is_none() && !is_adopted(&host);
             return is_empty.then(|| format!("{name} is provisioned from an empty drive"));
         }
         if let Some(media) = server.media() {
