@@ -23,6 +23,9 @@ use crate::tls::Fingerprint;
 use crate::transport::{Transport, TransportError};
 use crate::wire::{Answer, Ask, ROOT, Wire, WireError};
 
+/// How long anybody waits for the end of a session.
+const CLOSING: Duration = Duration::from_secs(10);
+
 /// Whom to speak to, and as whom.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
@@ -106,9 +109,7 @@ impl Client {
     /// Ends the session; later requests fail. Takes ten seconds at most: a login that is under way ends its session by itself,
     /// also when it comes later.
     pub async fn close(&self) {
-        self.logins.close();
-        let logins = tokio::time::timeout(Duration::from_secs(10), self.logins.wait());
-        let _ = futures::join!(self.core.session.close(&self.core.wire), logins);
+        tokio::time::timeout(CLOSING, self.core.session.close(&self.core.wire)).await.ok();
     }
 
     /// Lets credentials that the BMC refused be tried once more. By itself the client never does that; its owner may, after a

@@ -22,7 +22,7 @@ pub(crate) fn remember(core: &Arc<Core>) {
 
 /// Ends the session of a client that was dropped, as work is that lost its lease.
 pub(crate) fn part(core: &Arc<Core>) {
-    let left = core.session.shut();
+    let left = core.session.shut(&core.wire);
     if !left.is_session() {
         return;
     }

@@ -1,6 +1,7 @@
 //! What a server is made of. Only the system itself is indispensable; any other part may be missing, broken or slow.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use engine::hardware::{Controller, Firmware, Hardware, MemoryModule, Nic, Part, Processor, VirtualMedia};
@@ -14,10 +15,12 @@ use crate::resource::{Resource, View, last_segment, same_uri};
 use crate::system::RedfishSystem;
 
 mod chassis;
+mod pile;
 mod read;
 mod storage;
 
 use chassis::Enclosure;
+pub(crate) use pile::Pile;
 
 /// What is not read by then is left out and said to be missing, so that a slow part does not cost the whole inventory.
 const PATIENCE: Duration = Duration::from_secs(200);
@@ -26,6 +29,8 @@ const REQUESTS: u64 = 30;
 /// A baseboard's parts are read one by one only up to here: eight GPUs and what drives them.
 const BASEBOARD_TO_WALK: usize = 16;
 const BOOT_OPTIONS_TO_WALK: usize = 16;
+/// However much a server has of everything else: so many disks at a look, or its inventory would never be complete.
+const DISKS_AT_LEAST: usize = 4;
 /// What it costs to look at virtual drives one by one.
 const DRIVES_TO_LOOK_AT: usize = 5;
 
@@ -36,6 +41,10 @@ pub(super) struct Round {
     sent_before: u64,
     unread: Mutex<Vec<Part>>,
     enclosure: Enclosure,
+    /// How many more disks, and what they hang on, may be read one by one; `None` if that does not matter.
+    disks_left: OnceLock<Option<AtomicUsize>>,
+    /// Whether there are more of them.
+    has_put_off: AtomicBool,
 }
 
 impl Round {
@@ -50,6 +59,21 @@ impl Round {
 
     fn has_missed(&self, part: Part) -> bool {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).contains(&part)
+    }
+
+    /// Whether one more disk may be read. If not, that is noted.
+    fn may_read_disk(&self) -> bool {
+        let Some(Some(left)) = self.disks_left.get() else { return true };
+        let may = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        if !may {
+            self.has_put_off.store(true, Ordering::Relaxed);
+        }
+        may
+    }
+
+    /// Whether there are more disks than may be read.
+    fn has_put_off(&self) -> bool {
+        self.has_put_off.load(Ordering::Relaxed)
     }
 
     fn into_unread(self) -> Vec<Part> {
@@ -81,6 +105,8 @@ impl RedfishSystem {
             sent_before,
             unread: Mutex::default(),
             enclosure: Enclosure::new(view.links("/Links/Chassis")),
+            disks_left: OnceLock::new(),
+            has_put_off: AtomicBool::new(false),
         };
         // Not hardware, but what a first act would have to ask.
         let resets = async {
@@ -94,24 +120,24 @@ impl RedfishSystem {
         let is_walked = service.expand().is_none();
         let lists = async {
             if is_walked {
-                return Ok((None, None));
+                return Ok((None, None, None));
             }
-            let (memory, firmware) = futures::join!(
+            let (drives, memory, firmware) = futures::join!(
+                self.part(&round, Part::Drives, self.drives(view, &round)),
                 self.part(&round, Part::Memory, self.memory(view, &round)),
                 self.part(&round, Part::Firmware, self.firmware(&round)),
             );
-            Ok::<_, Error>((Some(memory?), Some(firmware?)))
+            Ok::<_, Error>((Some(drives?), Some(memory?), Some(firmware?)))
         };
-        let (manager, processors, drives, nics, lists, resets) = futures::join!(
+        let (manager, processors, nics, lists, resets) = futures::join!(
             self.part(&round, Part::Manager, self.controller()),
             self.part(&round, Part::Processors, self.processors(view, &round)),
-            self.part(&round, Part::Drives, self.drives(view, &round)),
             self.part(&round, Part::Nics, self.nics(view, &round)),
             lists,
             self.part(&round, Part::Manager, resets),
         );
         resets?;
-        let (bmc, processors, (memory, firmware)) = (manager?, processors?, lists?);
+        let (bmc, processors, (drives, memory, firmware)) = (manager?, processors?, lists?);
         // Which generation it is may only be known now that the manager was read.
         let quirks = self.known().map(|known| known.quirks);
         let mut hardware = Hardware {
@@ -131,8 +157,8 @@ impl RedfishSystem {
                 redfish_version: service.redfish_version.clone(),
                 ..bmc
             },
-            drives: drives?,
             nics: nics?,
+            network_boot: network_boot(view),
             ..Hardware::default()
         };
         if quirks.is_some_and(|quirks| quirks.serial_is_sku) {
@@ -142,6 +168,10 @@ impl RedfishSystem {
         if !is_walked || self.left(&round) >= DRIVES_TO_LOOK_AT {
             hardware.virtual_media = self.virtual_media(&round).await?;
         }
+        hardware.drives = match drives {
+            Some(drives) => drives,
+            None => self.part(&round, Part::Drives, self.walk_drives(view, &round)).await?,
+        };
         let memory = match memory {
             Some(memory) => memory,
             None => self.part(&round, Part::Memory, self.memory(view, &round)).await?,
@@ -172,11 +202,20 @@ impl RedfishSystem {
             Some(firmware) => firmware,
             None => self.part(&round, Part::Firmware, self.firmware(&round)).await?,
         };
+        hardware.goes_on = round.has_put_off();
         hardware.unread = round.into_unread();
         if !hardware.unread.is_empty() {
             tracing::warn!("parts of {} could not be read: {:?}", self.client.origin(), hardware.unread);
             // A BMC that went away meanwhile must not look like a server without disks.
             self.client.get(&system.uri, Care::Needed).await?;
+        }
+        if hardware.goes_on && !hardware.unread.contains(&Part::Drives) {
+            tracing::debug!("{} lists many disks one by one; the others are read later", self.client.origin());
+            hardware.unread.push(Part::Drives);
+            hardware.unread.sort_unstable();
+        }
+        if !hardware.unread.contains(&Part::Drives) {
+            self.disks.clear();
         }
         Ok(hardware)
     }
@@ -277,6 +316,10 @@ impl RedfishSystem {
     /// Where modules come one by one and the system sums them up, they are read only if that is cheap.
     async fn memory(&self, system: View<'_>, round: &Round) -> Result<Memory, Error> {
         let sum = read::gib_to_mib(system.float("/MemorySummary/TotalSystemMemoryGiB"));
+        let is_walked = self.client.service().await?.expand().is_none();
+        if sum > 0 && is_walked && self.left(round) == 0 {
+            return Ok(Memory::default());
+        }
         let members = self.members(system, "Memory").await?;
         if sum > 0 && members.bodies().next().is_none() && members.len() > self.left(round) {
             tracing::debug!(
@@ -422,5 +465,16 @@ impl RedfishSystem {
             .filter(|resource| read::is_present(resource.view()))
             .map(|resource| Firmware { name: named(resource), version: resource.view().text("/Version") })
             .collect())
+    }
+}
+
+/// Whether the next start can be set to the network. A system without a boot override, such as a switch tray, has no such thing.
+fn network_boot(system: View<'_>) -> Option<bool> {
+    let targets = system.texts("/Boot/BootSourceOverrideTarget@Redfish.AllowableValues");
+    let is_network = |target: &String| matches!(target.as_str(), "Pxe" | "UefiHttp");
+    match system.0.get("Boot").filter(|boot| boot.is_object()) {
+        None => Some(false),
+        Some(_) if targets.is_empty() => None,
+        Some(_) => Some(targets.iter().any(is_network)),
     }
 }

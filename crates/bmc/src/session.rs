@@ -19,6 +19,8 @@ const SESSION_LIMIT_HOLD: Duration = Duration::from_mins(1);
 /// Where Basic was only a way out, a session is tried again after this.
 const BASIC_FOR_NOW: Duration = Duration::from_mins(10);
 const LOGOUT_TIMEOUT: Duration = Duration::from_secs(10);
+const LOGOUT_TRIES: u32 = 3;
+const LOGOUT_AGAIN: Duration = Duration::from_secs(1);
 
 /// How we are known to the BMC at the moment.
 pub(crate) enum Standing {
@@ -110,10 +112,7 @@ impl Session {
             return Ok(());
         }
         let Some(sessions) = sessions else {
-            let mut state = self.state();
-            state.generation += 1;
-            state.standing = Standing::Basic { until: None, because_of_limit: false };
-            return Ok(());
+            return self.settle(wire, Standing::Basic { until: None, because_of_limit: false }).await;
         };
         let body = wire.credentials().login_body();
         let answer = match wire.exchange(&Ask::with_body(Method::POST, sessions, &body)).await {
@@ -129,6 +128,12 @@ impl Session {
             Standing::Unknown => Err(wire.refusal(&Method::POST, &answer).into()),
             _ => Ok(()),
         };
+        self.settle(wire, standing).await?;
+        verdict
+    }
+
+    /// Takes up a new standing. If all was closed meanwhile, it is ended at once.
+    async fn settle(&self, wire: &Wire, standing: Standing) -> Result<(), WireError> {
         let late = {
             let mut state = self.state();
             if matches!(state.standing, Standing::Closed) {
@@ -139,13 +144,9 @@ impl Session {
                 None
             }
         };
-        match late {
-            None => verdict,
-            Some(standing) => {
-                standing.end(wire).await;
-                Err(Error::Closed { url: wire.origin().to_owned() }.into())
-            }
-        }
+        let Some(standing) = late else { return Ok(()) };
+        standing.end(wire).await;
+        Err(Error::Closed { url: wire.origin().to_owned() }.into())
     }
 
     fn judge_login(&self, wire: &Wire, answer: &Answer) -> Standing {
@@ -238,20 +239,24 @@ impl Session {
         let old = self.replace(pass, Standing::Unknown);
         // A 401 means that the session is gone; after a 403 it may well live on.
         if let Some(old) = old.filter(|_| answer.status == 403) {
-            old.end(wire).await;
+            // Boxed: it is rare, and part of every request otherwise.
+            Box::pin(old.end(wire)).await;
         }
         Ok(Verdict::Again)
     }
 
-    /// Ends the session and lets no further request through.
+    /// Ends the session and lets no further request through. Waits for a login that is under way, which has its turn until it has
+    /// ended its own session.
     pub(crate) async fn close(&self, wire: &Wire) {
-        let left = self.shut();
-        farewell::counted(left.end(wire)).await;
+        let left = self.shut(wire);
+        let logged_in = async { drop(self.logging_in.lock().await) };
+        farewell::counted(async { futures::join!(left.end(wire), logged_in) }).await;
     }
 
     /// Lets no further request through, and gives away what there was; whoever takes it ends it. A login that is under way ends
     /// its own session.
-    pub(crate) fn shut(&self) -> Standing {
+    pub(crate) fn shut(&self, wire: &Wire) -> Standing {
+        wire.close();
         let mut state = self.state();
         state.generation += 1;
         std::mem::replace(&mut state.standing, Standing::Closed)
@@ -295,13 +300,23 @@ impl Standing {
         matches!(self, Self::Token { .. })
     }
 
-    /// Ends the session, if this is one.
+    /// Ends the session, if this is one. A BMC that is busy or drops the connection is asked again: what ended is not ended twice.
     pub(crate) async fn end(self, wire: &Wire) {
         let Self::Token { token, uri: Some(uri) } = self else { return };
         let ask = Ask { method: Method::DELETE, authorisation: Some((X_AUTH_TOKEN, token)), ..Ask::get(&uri) };
-        match tokio::time::timeout(LOGOUT_TIMEOUT, wire.exchange_anyway(&ask)).await {
-            Ok(Ok(answer)) if answer.is_success() || matches!(answer.status, 401 | 404) => {}
-            _ => tracing::debug!("the session on {} could not be ended; the BMC will time it out", wire.origin()),
+        let ask_again = async {
+            for _ in 0..LOGOUT_TRIES {
+                match wire.exchange_anyway(&ask).await {
+                    Ok(answer) if answer.status < 500 && !matches!(answer.status, 408 | 429) => {
+                        return answer.is_success() || matches!(answer.status, 401 | 404);
+                    }
+                    _ => tokio::time::sleep(LOGOUT_AGAIN).await,
+                }
+            }
+            false
+        };
+        if !tokio::time::timeout(LOGOUT_TIMEOUT, ask_again).await.unwrap_or(false) {
+            tracing::debug!("the session on {} could not be ended; the BMC will time it out", wire.origin());
         }
     }
 }

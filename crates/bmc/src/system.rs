@@ -13,6 +13,7 @@ use crate::boot_attributes::AttributeBoot;
 use crate::choice::{Chosen, SystemChoice, is_baseboard};
 use crate::client::{Care, Client};
 use crate::error::Error;
+use crate::inventory::Pile;
 use crate::media::{RemoteMedia, Slots};
 use crate::power::ResetAction;
 use crate::quirks::{self, Facts, Quirks};
@@ -32,6 +33,8 @@ pub struct RedfishSystem {
     pub(crate) client: Arc<Client>,
     choice: SystemChoice,
     known: Mutex<Option<Known>>,
+    /// Disks of an inventory that takes several looks.
+    pub(crate) disks: Pile,
 }
 
 /// What is remembered of a system between operations: where things are, not what they were.
@@ -67,7 +70,7 @@ pub(crate) struct Known {
 impl RedfishSystem {
     /// Nothing is sent before the first operation.
     pub fn new(client: Arc<Client>, choice: SystemChoice) -> Self {
-        Self { client, choice, known: Mutex::new(None) }
+        Self { client, choice, known: Mutex::new(None), disks: Pile::default() }
     }
 
     /// The BMC.
@@ -333,15 +336,7 @@ impl RedfishSystem {
 }
 
 pub(crate) fn power_state(system: View<'_>) -> PowerState {
-    match system.text("/PowerState").as_deref() {
-        Some("On") => PowerState::On,
-        Some("Off") => PowerState::Off,
-        Some("PoweringOn") => PowerState::PoweringOn,
-        Some("PoweringOff") => PowerState::PoweringOff,
-        Some("Paused") => PowerState::Paused,
-        // "Reset" was seen; null and nothing come and go during transitions.
-        _ => PowerState::Unknown,
-    }
+    system.text("/PowerState").as_deref().map_or(PowerState::Unknown, PowerState::named)
 }
 
 fn health(system: View<'_>) -> Health {

@@ -199,6 +199,12 @@ impl Wire {
         self.transport.as_ref()
     }
 
+    /// Nothing is sent from now on but the end of a session, also not what waits for its turn already.
+    pub(crate) fn close(&self) {
+        self.reads.close();
+        self.changes.close();
+    }
+
     /// How many requests were sent so far.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
@@ -352,7 +358,8 @@ impl Wire {
 
     async fn send(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
         let lane = if ask.method == Method::GET { &self.reads } else { &self.changes };
-        let _permit = lane.acquire().await;
+        let closed = |_| Error::Closed { url: self.origin.clone() };
+        let _permit = lane.acquire().await.map_err(closed)?;
         self.send_now(ask).await
     }
 

@@ -10,7 +10,7 @@ use api::beskar7::names::ZONE_LABEL;
 use api::capi::BLOCK_MOVE_ANNOTATION;
 use engine::claim::{self, Act, Goal, Memory, Owner, Refusal, Sight, Standing, step};
 use engine::host::{Claim, Consumer};
-use engine::placement::Request;
+use engine::placement::{BootWay, Request};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
@@ -354,9 +354,9 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let Some(id) = &decision.memory.id else { return };
         let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
         let mut request = D::request(claim, machine.as_ref(), self.domain_keys(claim));
-        if D::image(claim).is_some() {
+        if let Some(inspector) = self.inspector.as_ref().filter(|_| D::image(claim).is_some()) {
             // The BMC fetches it from us.
-            request.image_scheme = self.inspector.as_ref().map(|inspector| inspector.scheme().to_owned());
+            request.way = BootWay::Image(inspector.scheme().to_owned());
         }
         let now = self.clock.now();
         let refusals = decision.step.refusals.iter().filter(|refusal| refusal.holds(now));

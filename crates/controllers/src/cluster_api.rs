@@ -235,10 +235,10 @@ impl ClusterApi {
         }
         let namespace = infrastructure.meta().namespace.clone().unwrap_or_default();
         let mut references = infrastructure.meta().owner_references.iter().flatten();
-        let Some(reference) = references.find(|owner| owner.kind == "Cluster" && is_ours(&owner.api_version)) else {
-            return Err(cluster::Owner::Awaited);
-        };
         let known = self.known();
+        let Some(reference) = references.find(|owner| owner.kind == "Cluster" && is_ours(&owner.api_version)) else {
+            return Err(if known.missing.is_empty() { cluster::Owner::Awaited } else { cluster::Owner::NoClusterApi });
+        };
         let Some(clusters) = &known.clusters.known else {
             return Err(cluster::Owner::Held("Cluster API's Clusters have not been read yet.".to_owned()));
         };

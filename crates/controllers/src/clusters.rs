@@ -91,7 +91,9 @@ impl ClusterLoop {
                     if let Some(status) = dialect::status(&cluster, &decided.standing, self.clock.now()) {
                         self.write_status(&cluster, &key, status).await?;
                     }
-                    return Ok(matches!(sight.owner, Owner::Held(_)).then_some(LOOK_AGAIN));
+                    // Nobody tells when Cluster API is found to be missing, or comes.
+                    let waits = matches!(sight.owner, Owner::Held(_) | Owner::Awaited | Owner::NoClusterApi);
+                    return Ok(waits.then_some(LOOK_AGAIN));
                 }
             };
             cluster = Arc::new(written);

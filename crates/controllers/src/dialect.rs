@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::depot::{Depot, Session, Shipment};
-use crate::roster::Offer;
+use crate::roster::{Free, Offer};
 
 /// Annotation with the anchor: the same on the hosts of every dialect, so that none can lose it in translation.
 pub const ANCHOR_ANNOTATION: &str = "beskar7.io/anchor";
@@ -64,6 +64,9 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// What it has to offer to those who claim hosts, and to whom it belongs.
     fn offer(host: &Self::Host) -> Offer;
+
+    /// The anchor of a free host with the claim that this merge patch makes, if there is something to be done for it at once.
+    fn announced(key: &HostKey, free: &Free, claim: &serde_json::Value) -> Option<Anchor>;
 
     /// The end of a claim that nothing was done for, as a merge patch.
     fn without_claim() -> serde_json::Value;
@@ -168,6 +171,31 @@ pub(crate) fn known_anchor<D: HostDialect>(host: &D::Host) -> Option<Anchor> {
     let annotated = anchor(host).ok().flatten();
     let recorded = D::record(host).map(|record| record.anchor);
     recorded.into_iter().chain(annotated).max_by_key(|anchor| anchor.seq)
+}
+
+/// The same without a claim that was only announced.
+pub(crate) fn settled_anchor<D: HostDialect>(host: &D::Host) -> Result<Option<Anchor>, Failure> {
+    let anchor = anchor(host)?;
+    Ok(anchor.map(|anchor| match anchor.may_be_announced().then(|| D::record(host)).flatten() {
+        Some(record) => anchor.settled(&record.anchor),
+        None => anchor,
+    }))
+}
+
+/// Changes an object as a merge patch does.
+pub(crate) fn merge(object: &mut serde_json::Value, patch: &serde_json::Value) {
+    use serde_json::Value;
+    let (Value::Object(into), Value::Object(patch)) = (&mut *object, patch) else {
+        *object = patch.clone();
+        return;
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            into.remove(key);
+        } else {
+            merge(into.entry(key).or_insert(Value::Null), value);
+        }
+    }
 }
 
 /// One host object, in one life.

@@ -4,7 +4,7 @@
 //! after the other and every look is taken after the act before it. Hosts behind the same BMC share one client, and
 //! with it one session.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +45,9 @@ const REFUSAL_SHARED: SignedDuration = SignedDuration::from_secs(45);
 /// A BMC that did not answer is looked at again this often, without a word until it does: nobody should learn minutes late that an
 /// outage is over, and nobody needs to hear of each try.
 const PATROL: Duration = Duration::from_secs(35);
+
+/// Hosts and addresses without TLS that the log has told about. Of the process, as its log is: another term or another password is no news.
+static TOLD_OF_PLAIN_HTTP: Mutex<BTreeSet<(HostKey, String)>> = Mutex::new(BTreeSet::new());
 
 /// Makes the way to a BMC: sockets in production, a simulator in tests.
 pub type Dial = Arc<dyn Fn(&Address, &Trust) -> Result<Arc<dyn Transport>, bmc::Error> + Send + Sync>;
@@ -198,11 +201,28 @@ impl Hands {
         self.desks().hosts.get(key).is_some_and(|desk| desk.bmc.is_some() && desk.inputs == inputs)
     }
 
-    /// Takes up a way to the host's BMC, in place of the one before.
+    /// There is such a host: it may be spoken to until it is let go of.
+    pub fn welcome(&self, key: &HostKey) {
+        if !self.stop.is_cancelled() {
+            self.desks().hosts.entry(key.clone()).or_default();
+        }
+    }
+
+    /// Whether there is such a host.
+    pub fn knows(&self, key: &HostKey) -> bool {
+        self.desks().hosts.contains_key(key)
+    }
+
+    /// Takes up a way to the host's BMC, in place of the one before. A host that was let go of gets none: whoever decides on it may
+    /// have begun before that, and nobody would end its session.
     pub fn connect(&self, key: &HostKey, inputs: &str, line: Line) -> Result<(), Failure> {
         let mut desks = self.desks();
+        if !desks.hosts.contains_key(key) {
+            return Ok(());
+        }
         let now = self.clock.now();
         let usable = |line: &&OpenLine| line.refused.is_none_or(|at| now.duration_since(at) < REFUSAL_SHARED);
+        warn_of_plain_http(key, &line.endpoint.address);
         let client = if let Some(line) = desks.lines.get(&line.key).filter(usable) {
             line.client.clone()
         } else {
@@ -210,7 +230,7 @@ impl Hands {
             desks.lines.insert(line.key.clone(), OpenLine { client: client.clone(), refused: None });
             client
         };
-        let desk = desks.hosts.entry(key.clone()).or_default();
+        let Some(desk) = desks.hosts.get_mut(key) else { return Ok(()) };
         let line_before = std::mem::replace(&mut desk.line, line.key);
         inputs.clone_into(&mut desk.inputs);
         desk.bmc = Some(Arc::new(RedfishSystem::new(client, line.system)));
@@ -224,13 +244,6 @@ impl Hands {
     }
 
     fn open(&self, line: &Line) -> Result<Arc<Client>, Failure> {
-        if !line.endpoint.address.is_secure() {
-            let bmc = line.endpoint.address.origin();
-            warn!(
-                bmc,
-                "this BMC is spoken to without TLS: its credentials can be read on the way; use https in the host's address"
-            );
-        }
         let transport = (self.dial)(&line.endpoint.address, &line.trust)?;
         let options = Options { observer: self.observer.clone(), seed: fastrand::u64(..) };
         Ok(Client::new(line.endpoint.clone(), transport, options))
@@ -239,7 +252,7 @@ impl Hands {
     /// The BMC cannot even be called: that is what was seen.
     pub fn refuse(&self, key: &HostKey, inputs: &str, number: u64, failure: Failure) {
         let mut desks = self.desks();
-        let desk = desks.hosts.entry(key.clone()).or_default();
+        let Some(desk) = desks.hosts.get_mut(key) else { return };
         inputs.clone_into(&mut desk.inputs);
         desk.bmc = None;
         let outcome = desk.outcome.clone();
@@ -265,6 +278,7 @@ impl Hands {
     pub fn forget(&self, key: &HostKey) {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.remove(key) else { return };
+        told_of_plain_http().retain(|(told, _)| told != key);
         if let Some(running) = desk.running {
             running.cancel.cancel();
         }
@@ -276,10 +290,8 @@ impl Hands {
             return;
         }
         if let Some(line) = desks.lines.remove(line) {
-            self.tasks.spawn(async move {
-                // A BMC that does not answer keeps its session until it runs out by itself.
-                tokio::time::timeout(FAREWELL, line.client.close()).await.ok();
-            });
+            // It gives up by itself: a BMC that does not answer keeps its session until it runs out.
+            self.tasks.spawn(async move { line.client.close().await });
         }
     }
 
@@ -465,6 +477,19 @@ impl Hands {
     fn desks(&self) -> MutexGuard<'_, Desks> {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Once for each host and address.
+fn warn_of_plain_http(key: &HostKey, address: &Address) {
+    let bmc = address.origin();
+    if !address.is_secure() && told_of_plain_http().insert((key.clone(), bmc.clone())) {
+        let advice = "its credentials can be read on the way; use https in the host's address";
+        warn!(host = %key, bmc, "this BMC is spoken to without TLS: {advice}");
+    }
+}
+
+fn told_of_plain_http() -> MutexGuard<'static, BTreeSet<(HostKey, String)>> {
+    TOLD_OF_PLAIN_HTTP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether it goes away by itself.

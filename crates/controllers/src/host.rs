@@ -150,6 +150,10 @@ impl<D: HostDialect> HostLoop<D> {
         let host = self.latest.newest(host);
         let host = host.as_ref();
         let key = HostKey::of(host);
+        if !self.hands.knows(&key) {
+            // The watch has shown its end after this was begun.
+            return Ok(None);
+        }
         let ours = host.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
         if host.meta().deletion_timestamp.is_some() && !ours {
             self.retire(&key);
@@ -498,6 +502,11 @@ impl<D: HostDialect> HostLoop<D> {
     fn retire(&self, key: &HostKey) {
         self.hands.forget(key);
         self.brake.forget(&key.to_string());
+    }
+
+    /// The watch has shown it.
+    pub(crate) fn welcome(&self, key: &HostKey) {
+        self.hands.welcome(key);
     }
 
     /// The watch has shown its end.

@@ -7,7 +7,7 @@ use engine::host::Anchor;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::dialect::{HostDialect, HostKey, anchor};
+use crate::dialect::{HostDialect, HostKey, settled_anchor};
 
 /// The index of one dialect's hosts.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Index {
     /// An object was seen.
     pub fn put<D: HostDialect>(&self, host: &D::Host) {
         let key = HostKey::of(host);
-        let anchor = anchor(host);
+        let anchor = settled_anchor::<D>(host);
         // What cannot be read may well be in use.
         let is_free = anchor.as_ref().is_ok_and(|anchor| !anchor.as_ref().is_some_and(Anchor::is_in_use));
         let mut entry = Entry {

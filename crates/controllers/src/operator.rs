@@ -368,7 +368,10 @@ impl Operator {
 fn follow<D: HostDialect>(index: &Index, hosts: &HostLoop<D>, event: &Event<D::Host>) {
     match event {
         Event::Init => index.begin_list(),
-        Event::InitApply(host) | Event::Apply(host) => index.put::<D>(host),
+        Event::InitApply(host) | Event::Apply(host) => {
+            index.put::<D>(host);
+            hosts.welcome(&HostKey::of(host));
+        }
         Event::InitDone => index.end_list().iter().for_each(|key| hosts.forget(key)),
         Event::Delete(host) => {
             let key = HostKey::of(host);
@@ -459,6 +462,8 @@ fn claim_counter<D: ClaimDialect>(
     }
 }
 
+#[cfg(test)]
+mod gone_tests;
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;

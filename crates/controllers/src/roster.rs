@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use api::beskar7::{BootMode, NetworkBoot, RemoteConfig, Waiting};
 use api::capi::MachineAddress;
 use engine::claim;
+use engine::host::{Anchor, PowerRequest};
 use engine::placement::Candidate;
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -23,6 +24,17 @@ pub struct Offer {
     pub candidate: Candidate,
     /// The claims that it bears or still acts for: nearly always none or one.
     pub holdings: Vec<Holding>,
+    /// What a claim on it is announced with, if it can be had.
+    pub free: Option<Box<Free>>,
+}
+
+/// What is to be known of a host before a claim on it is announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Free {
+    /// Its anchor.
+    pub anchor: Anchor,
+    /// What is asked of its power.
+    pub request: Option<PowerRequest>,
 }
 
 /// A host and one claim on it.
@@ -174,10 +186,24 @@ impl Roster {
         found
     }
 
+    /// The hosts that bear a claim of somebody.
+    pub(crate) fn holdings_of(&self, claimant: &ClaimantName) -> Vec<HostKey> {
+        let entries = self.entries();
+        let bears = |entry: &Entry| entry.offer.holdings.iter().any(|holding| holding.claimant == *claimant);
+        entries.hosts.iter().filter(|(_, entry)| bears(entry)).map(|(key, _)| key.clone()).collect()
+    }
+
     /// All hosts, with the version that the sight is of.
     pub(crate) fn candidates(&self) -> Vec<(HostKey, u64, Candidate)> {
         let entries = self.entries();
         entries.hosts.iter().map(|(key, entry)| (key.clone(), entry.version, entry.offer.candidate.clone())).collect()
+    }
+
+    /// What a claim on a host is announced with, if it is still as it was in that version.
+    pub(crate) fn free(&self, key: &HostKey, version: u64) -> Option<Free> {
+        let entries = self.entries();
+        let entry = entries.hosts.get(key).filter(|entry| entry.version == version)?;
+        entry.offer.free.as_deref().cloned()
     }
 
     /// What a reader finds in the labels of the hosts of a namespace.

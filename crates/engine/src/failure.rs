@@ -53,6 +53,10 @@ pub enum Kind {
     NotApplied,
     /// The server has no virtual CD drive that could take an image.
     NoVirtualMedia,
+    /// The server can be booted neither from an image nor from the network.
+    NoBootMethod,
+    /// The server runs although nobody asked for it, and a machine may not take it then.
+    ServerRunning,
     /// The BMC could not use the image.
     MediaRefused,
     /// A task ended badly.
@@ -122,6 +126,8 @@ impl Kind {
             | Self::SystemChanged
             | Self::Refused
             | Self::NoVirtualMedia
+            | Self::NoBootMethod
+            | Self::ServerRunning
             | Self::MediaRefused
             | Self::OrderInvalid
             | Self::BootUrlMissing
@@ -159,7 +165,7 @@ impl Kind {
 
     /// Whether a server that has not been started yet says by this that it cannot serve its claim, and another one may.
     pub fn refuses_claim(self) -> bool {
-        matches!(self, Self::NoVirtualMedia | Self::MediaRefused | Self::Unsupported)
+        matches!(self, Self::NoVirtualMedia | Self::ServerRunning | Self::MediaRefused | Self::Unsupported)
     }
 
     /// The CamelCase word that users see.
@@ -188,6 +194,8 @@ impl Kind {
             Self::Unsupported => "Unsupported",
             Self::NotApplied => "NotApplied",
             Self::NoVirtualMedia => "NoVirtualMedia",
+            Self::NoBootMethod => "NoBootMethod",
+            Self::ServerRunning => "ServerRunning",
             Self::MediaRefused => "MediaRefused",
             Self::TaskFailed => "TaskFailed",
             Self::BadAnswer => "BadAnswer",

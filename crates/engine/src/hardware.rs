@@ -44,9 +44,13 @@ pub struct Hardware {
     pub firmware: Vec<Firmware>,
     /// How it takes images; `None` where nobody could look.
     pub virtual_media: Option<VirtualMedia>,
+    /// Whether its next start can be set to the network; `None` where the BMC does not tell.
+    pub network_boot: Option<bool>,
     /// What is there and could not be read, in whole or in part. What is told of it comes from the system's own summary, or is too
     /// little.
     pub unread: Vec<Part>,
+    /// Whether the next look goes on where this one has stopped, to spare the BMC.
+    pub goes_on: bool,
 }
 
 /// How a server takes images.

@@ -21,6 +21,19 @@ pub enum PowerState {
 }
 
 impl PowerState {
+    /// What Redfish's word means.
+    pub fn named(word: &str) -> Self {
+        match word {
+            "On" => Self::On,
+            "Off" => Self::Off,
+            "PoweringOn" => Self::PoweringOn,
+            "PoweringOff" => Self::PoweringOff,
+            "Paused" => Self::Paused,
+            // "Reset" was seen; null and nothing come and go during transitions.
+            _ => Self::Unknown,
+        }
+    }
+
     /// Redfish's word.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -32,6 +32,9 @@ pub const PHYSICAL_HOST_ASSOCIATED: &str = "PhysicalHostAssociated";
 /// Of a machine: its bootstrap data is there, or is not needed.
 pub const BOOTSTRAP_DATA_READY: &str = "BootstrapDataReady";
 
+/// Of a machine: its server was seen to have the address that staticIP gives. Only said of machines with that field.
+pub const STATIC_IP_IN_EFFECT: &str = "StaticIPInEffect";
+
 /// Of a cluster: it is known where its API server is reached.
 pub const CONTROL_PLANE_ENDPOINT_READY: &str = "ControlPlaneEndpointReady";
 /// Of a cluster: its failure domains are known.
@@ -41,6 +44,8 @@ pub const FAILURE_DOMAINS_READY: &str = "FailureDomainsReady";
 pub mod reason {
     /// The BMC answers, and whoever is on the way reads along.
     pub const CONNECTED_WITHOUT_TLS: &str = "ConnectedWithoutTLS";
+    /// The image, its configuration or DHCP has to give the server its address; nobody can tell whether they do.
+    pub const LEFT_TO_THE_IMAGE: &str = "LeftToTheImage";
     /// No interface of the server has the MAC address that the host object gives.
     pub const NO_SUCH_INTERFACE: &str = "NoSuchInterface";
     /// `credentialsSecretRef` is empty.
@@ -86,7 +91,7 @@ pub mod reason {
     /// The Secret with the CA bundle could not be read.
     pub const CA_BUNDLE_FETCH_FAILED: &str = "CABundleFetchFailed";
 
-    /// Nobody owns a machine, because Cluster API is not installed.
+    /// Nobody owns a machine or a cluster, because Cluster API is not installed.
     pub const CLUSTER_API_MISSING: &str = "ClusterAPIMissing";
     /// A machine has not got a host yet: none is free that fits.
     pub const WAITING_FOR_PHYSICAL_HOST: &str = "WaitingForPhysicalHost";

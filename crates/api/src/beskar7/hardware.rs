@@ -76,6 +76,9 @@ pub struct HardwareDetails {
     /// How the BMC takes images as virtual media.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_media: Option<VirtualMedia>,
+    /// Whether the BMC can set the next start to the network (PXE or UEFI HTTP); left out where it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_boot: Option<bool>,
     // Not `firmware`: CRDs of v0.2.7 to v0.3.3 had an object of that name.
     /// Installed firmware and its versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

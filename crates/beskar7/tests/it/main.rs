@@ -13,6 +13,7 @@ mod hosts;
 mod layers;
 mod power;
 mod program;
+mod report;
 mod run;
 mod show;
 mod sim;

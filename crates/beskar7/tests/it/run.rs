@@ -140,6 +140,63 @@ async fn it_looks_after_simulated_servers_with_a_role_only_until_it_is_told_to_s
 }
 
 #[tokio::test]
+async fn a_second_signal_ends_it_at_once_but_not_before_the_sessions_on_bmcs_are_closed() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("forced").await;
+    let account = operator(cluster, &namespace).await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("hosts.yaml");
+    let manifests = file.to_str().unwrap();
+    let fleet = ["sim", "--count=3", "--base-port=0", "--instant", "--control=0", "-n", &namespace];
+    let mut sim = Running::start(&[&fleet[..], &["--manifests", manifests]].concat());
+    sim.says("3 BMCs.").await;
+    let line = sim.says("control: curl http://").await;
+    let control = line.split_once("curl http://").unwrap().1.trim().to_owned();
+    cluster.kubectl(&["apply", "-f", manifests]).await.ok();
+    let kubeconfig = account.kubeconfig().to_str().unwrap();
+    let addresses = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
+    let run =
+        Running::start(&[&["run", "--kubeconfig", kubeconfig, "--namespace", &namespace], &addresses[..]].concat());
+    let available = || async {
+        let said = beskar7(&["hosts", "--kubeconfig", kubeconfig, "-n", &namespace]).await.ok();
+        said.contains("3 hosts: 3 Available").then_some(said)
+    };
+    wait_for("all hosts to be available", PATIENCE, available).await;
+    let sessions = async |name: &str| {
+        let bmc = answers(&control, &format!("/bmcs/{name}")).await.unwrap();
+        let bmc: Value = serde_json::from_str(&bmc).unwrap();
+        bmc["sessions"].as_u64().unwrap()
+    };
+    for name in ["sim-000", "sim-001", "sim-002"] {
+        assert_eq!(sessions(name).await, 1, "{name}");
+    }
+    // One hangs, so that a stop in good order takes seconds; the others take a moment to end a session.
+    add_fault(&control, "sim-000", r#"{"effect": "Hang"}"#).await;
+    for name in ["sim-001", "sim-002"] {
+        add_fault(&control, name, r#"{"effect": {"Latency": 0.5}}"#).await;
+    }
+    let begun = std::time::Instant::now();
+    run.signal(Signal::TERM);
+    run.signal(Signal::INT);
+    let (status, said) = run.ends().await;
+    let took = begun.elapsed();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(took < Duration::from_secs(4), "{took:?}: {said}");
+    assert!(said.contains("ending at once") && said.contains("did not end their sessions in time"), "{said}");
+    for (name, open) in [("sim-000", 1), ("sim-001", 0), ("sim-002", 0)] {
+        assert_eq!(sessions(name).await, open, "{name}: {said}");
+    }
+}
+
+async fn add_fault(control: &str, name: &str, fault: &str) {
+    let url = format!("http://{control}");
+    let transport = Https::new(&Address::parse(&url).unwrap(), &Trust::SystemRoots).unwrap();
+    let request = http::Request::post(format!("{url}/bmcs/{name}/faults")).body(Bytes::from(fault.to_owned())).unwrap();
+    let response = transport.send(request).await.unwrap();
+    assert!(response.status().is_success(), "{response:?}");
+}
+
+#[tokio::test]
 async fn it_runs_on_however_little_is_logged() {
     let cluster = cluster().await;
     let namespace = cluster.namespace("quiet").await;

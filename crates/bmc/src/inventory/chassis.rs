@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use engine::hardware::{Hardware, Nic, Part};
 use tokio::sync::OnceCell;
 
+use super::storage::DRIVES_TO_WALK;
 use super::{Round, read};
 use crate::client::Care;
 use crate::error::Error;
@@ -150,13 +151,11 @@ impl RedfishSystem {
         let mut found = Vec::new();
         for chassis in self.linked_chassis(round).await? {
             let view = chassis.view();
-            let drives = self.collection(round, Part::Drives, view, "Drives").await;
-            found.extend(self.leniently(round, Part::Drives, drives)?);
+            let drives = self.leniently(round, Part::Drives, self.members(view, "Drives").await)?;
+            found.extend(self.disks(round, drives).await?);
             if found.is_empty() {
-                for link in view.links("/Links/Drives").iter().take(super::storage::DRIVES_TO_WALK) {
-                    let drive = self.client.get(link, Care::Optional).await.map(Some);
-                    found.extend(self.leniently(round, Part::Drives, drive)?);
-                }
+                let links = view.links("/Links/Drives");
+                found.extend(self.disks_at(round, links.into_iter().take(DRIVES_TO_WALK).collect()).await?);
             }
         }
         Ok(found)

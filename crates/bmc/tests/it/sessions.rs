@@ -104,6 +104,43 @@ async fn a_login_that_comes_back_after_the_end_is_ended_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_for_its_turn_when_the_client_is_closed_is_not_sent() {
+    let script = Script::new(|asked| (asked.path == SYSTEM).then(|| Reply::status(503).after(Duration::from_secs(30))));
+    let client = script.client();
+    let system = Arc::new(RedfishSystem::new(client.clone(), SystemChoice::Named("1".into())));
+    let looks = futures::future::join_all((0..5).map(|_| system.look(Scope::Power)));
+    let close = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        client.close().await;
+    };
+    let (looks, ()) = futures::join!(looks, close);
+    assert!(looks.iter().all(Result::is_err));
+    assert_eq!(script.count("GET", SYSTEM), 2, "two at a time, and none after the end");
+    let last = script.asked().pop().unwrap();
+    assert!(last.is("DELETE", &format!("{SESSIONS}/1")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_is_busy_or_hangs_up_is_asked_again_to_end_the_session() {
+    for trouble in [Reply::dropped(), Reply::status(503), Reply::status(429)] {
+        let ends = AtomicUsize::new(0);
+        let script = Script::new(move |asked| {
+            let is_first = asked.method == "DELETE" && ends.fetch_add(1, Ordering::Relaxed) == 0;
+            is_first.then(|| trouble.clone())
+        });
+        let client = script.client();
+        RedfishSystem::new(client.clone(), SystemChoice::Only).look(Scope::Power).await.unwrap();
+        client.close().await;
+        assert_eq!(script.count("DELETE", &format!("{SESSIONS}/1")), 2);
+    }
+    let script = Script::new(|asked| (asked.method == "DELETE").then(|| Reply::status(403)));
+    let client = script.client();
+    RedfishSystem::new(client.clone(), SystemChoice::Only).look(Scope::Power).await.unwrap();
+    client.close().await;
+    assert_eq!(script.count("DELETE", &format!("{SESSIONS}/1")), 1, "no is no");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_password_that_must_be_changed_gets_its_own_sentence() {
     let script = Script::new(|asked| is_login(asked).then(|| Reply::error(403, "Base.1.8.PasswordChangeRequired")));
     let error = script.system().look(Scope::Power).await.unwrap_err();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bmc::{Address, Bmc, Client, Credentials, Endpoint, InProcess, Options, RedfishSystem, SystemChoice};
-use engine::hardware::Hardware;
+use engine::hardware::{Hardware, Part};
 use engine::server::{BootMode, BootOverride, Scope, Seen};
 use serde_json::{Value, json};
 use sim::{BmcSpec, Tree};
@@ -698,6 +698,51 @@ async fn a_tree_that_cannot_be_expanded_is_read_in_at_most_30_requests() {
     assert_eq!((hardware.cores(), hardware.memory_mib), (64, 524_288), "summed up");
     assert_eq!((hardware.processors.len(), hardware.drives.len(), macs(&hardware).len()), (2, 4, 4));
     assert!(hardware.unread.is_empty(), "what costs too much is not missing");
+}
+
+/// The same with so many disks on each of so many controllers.
+fn with_disks(controllers: usize, disks: usize) -> Grown {
+    let mut tree = talkative();
+    let storage = "/redfish/v1/Systems/Self/Storage";
+    let drives = |at: usize| -> Vec<Value> {
+        (1..=disks).map(|disk| link(&format!("{storage}/C{at}/Drives/D{disk}"))).collect()
+    };
+    tree.collection(storage, numbered(controllers, "C", |at| json!({"Drives": drives(at)})));
+    for at in 1..=controllers {
+        for disk in 1..=disks {
+            let drive = json!({"CapacityBytes": 1_000_000, "Model": "M", "SerialNumber": format!("S{at}-{disk}")});
+            tree.put(&format!("{storage}/C{at}/Drives/D{disk}"), drive);
+        }
+    }
+    tree
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_disks_that_come_one_by_one_are_read_in_several_looks_of_at_most_30_requests() {
+    for (controllers, disks, looks) in [(1, 24, 3), (2, 30, 5), (24, 1, 4)] {
+        let script = with_disks(controllers, disks).script(|_| None);
+        let system = script.system();
+        let (mut before, mut known, mut taken) = (0, 0, 0);
+        loop {
+            let hardware = system.look(Scope::Inventory).await.unwrap().hardware.unwrap();
+            let requests = script.asked().len() - before;
+            before += requests;
+            taken += 1;
+            assert!(requests <= 30, "look {taken} at {controllers} x {disks} disks: {requests} requests");
+            assert_eq!((hardware.cores(), hardware.memory_mib, macs(&hardware).len()), (64, 524_288, 4));
+            if hardware.unread.is_empty() {
+                assert_eq!((hardware.drives.len(), hardware.goes_on), (controllers * disks, false));
+                break;
+            }
+            assert_eq!((hardware.unread.as_slice(), hardware.goes_on), ([Part::Drives].as_slice(), true));
+            assert!(hardware.drives.len() >= known && hardware.drives.len() < controllers * disks);
+            known = hardware.drives.len();
+        }
+        assert!(taken > 1 && taken <= looks, "{controllers} x {disks} disks took {taken} looks");
+
+        let again = system.look(Scope::Inventory).await.unwrap().hardware.unwrap();
+        assert!(again.goes_on, "what was read for a former inventory is not handed on as new");
+    }
 }
 
 #[tokio::test(start_paused = true)]

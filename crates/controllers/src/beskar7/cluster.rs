@@ -43,6 +43,19 @@ pub(crate) fn status(cluster: &Beskar7Cluster, standing: &Standing, now: Timesta
     let mut status = cluster.status.clone().unwrap_or_default();
     match standing {
         Standing::Aside => return None,
+        Standing::NoClusterApi => {
+            let missing = not(types::READY, Condition::INFO, reason::CLUSTER_API_MISSING, CLUSTER_API_MISSING);
+            put(&mut status.conditions, missing, now);
+        }
+        // Cluster API has come: what was said before is not true any more. Else a cluster without an owner is not written to.
+        Standing::AwaitsOwner => {
+            let told = status.conditions.iter().any(|told| told.reason == reason::CLUSTER_API_MISSING);
+            if !told {
+                return None;
+            }
+            let awaited = not(types::READY, Condition::INFO, reason::WAITING_FOR_OWNER, WAITING_FOR_OWNER);
+            put(&mut status.conditions, awaited, now);
+        }
         Standing::Paused(why) => put(&mut status.conditions, holds(types::PAUSED, reason::PAUSED, why), now),
         Standing::Provisioned { endpoint, domains } => {
             status.ready = Some(true);
@@ -67,6 +80,11 @@ pub(crate) fn status(cluster: &Beskar7Cluster, standing: &Standing, now: Timesta
     // Plain data with string keys: it cannot fail, and an empty status would be refused.
     serde_json::to_value(status).ok()
 }
+
+const CLUSTER_API_MISSING: &str = "Cluster API is not installed: the kinds Machine and Cluster of cluster.x-k8s.io are not served, so this Beskar7Cluster has no owner and nothing is done for it. Install Cluster API (that is noticed within seconds), or start the operator with --without-cluster-api to have machines provisioned without it.";
+
+const WAITING_FOR_OWNER: &str =
+    "Waiting for a Cluster of Cluster API whose spec.infrastructureRef names this Beskar7Cluster.";
 
 fn endpoint_known(endpoint: &Result<Endpoint, Missing>) -> Finding {
     let type_ = types::CONTROL_PLANE_ENDPOINT_READY;

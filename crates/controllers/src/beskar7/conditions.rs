@@ -5,11 +5,10 @@ use api::beskar7::{PhysicalHost, PhysicalHostStatus, names};
 use api::capi::Condition;
 use bmc::Address;
 use engine::failure::{Class, Failure};
-use engine::host::{ASSUMED_BOOTED, NoteKind, Phase};
+use engine::host::{ASSUMED_BOOTED, NoteKind, Phase, runs_unasked};
 use kube::ResourceExt as _;
 
 use super::findings::{Finding, holds, known, not, put, unknown};
-use super::offer::RUNNING;
 use crate::dialect::View;
 
 fn failed(type_: &'static str, failure: &Failure) -> Finding {
@@ -29,13 +28,22 @@ const PASSING: [&str; 5] = [
     types::BOOT_INTERFACE_FOUND,
 ];
 
-/// All conditions, for a status that is complete but for them.
-pub(super) fn project(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Vec<Condition> {
+/// All conditions, for a status that is complete but for them. `useless` is why nobody can use a free host, if so.
+pub(super) fn project(
+    view: &View<'_, PhysicalHost>,
+    status: &PhysicalHostStatus,
+    useless: Option<&Failure>,
+) -> Vec<Condition> {
     let mut conditions = status.conditions.clone();
     conditions.retain(|condition| !PASSING.contains(&condition.type_.as_str()));
-    let findings =
-        [connection(view, &status.conditions), inspected(view), available(view), provisioned(view), healthy(status)];
-    let ready = ready(&findings, view);
+    let findings = [
+        connection(view, &status.conditions),
+        inspected(view),
+        available(view, useless),
+        provisioned(view),
+        healthy(status),
+    ];
+    let ready = ready(&findings, view, useless);
     for finding in std::iter::once(ready).chain(findings) {
         put(&mut conditions, finding, view.now);
     }
@@ -70,7 +78,7 @@ fn inspected(view: &View<'_, PhysicalHost>) -> Finding {
     if let Some(unread) = view.step.record.unread.as_ref().filter(|_| view.step.record.inspected) {
         let parts = unread.parts.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(", ");
         let message = format!(
-            "The hardware is known but for what the BMC could not be read of: {parts}. Counts of these come from the BMC's own summary, or are too low. They are read again later; beskar7.io/inspect reads them now."
+            "The hardware is known but for what could not be read yet: {parts}. Counts of these come from the BMC's own summary, or are too low. They are read again later; beskar7.io/inspect reads them now."
         );
         return holds(types::HOST_INSPECTED, reason::INSPECTED_IN_PART, &message);
     }
@@ -81,8 +89,11 @@ fn inspected(view: &View<'_, PhysicalHost>) -> Finding {
     not(types::HOST_INSPECTED, Condition::INFO, reason, "The hardware is not known yet.")
 }
 
-fn available(view: &View<'_, PhysicalHost>) -> Finding {
+fn available(view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Finding {
     let type_ = types::HOST_AVAILABLE;
+    if let Some(failure) = useless {
+        return failed(type_, failure);
+    }
     let record = &view.step.record;
     let info = |reason: &str, message: &str| not(type_, Condition::INFO, reason, message);
     match (record.phase, &record.fault) {
@@ -94,7 +105,7 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
             let told = record.wait.as_ref().map_or("Somebody claims the host.", |wait| wait.message.as_str());
             info(record.wait.as_ref().map_or(reason::CLAIMED, |wait| wait.reason.as_str()), told)
         }
-        (Phase::Available, None) if runs_unasked(view) => holds(type_, "Available", RUNS_UNASKED),
+        (Phase::Available, None) if is_passed_over(view) => holds(type_, "Available", RUNS_UNASKED),
         (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
         (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
         (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),
@@ -127,10 +138,10 @@ fn available(view: &View<'_, PhysicalHost>) -> Finding {
 
 const RUNS_UNASKED: &str = "The server runs although nobody asked for it, so machines pass it over. Set spec.online: false to have it switched off, or spec.claimableWhileRunning: true to have it taken as it is. A claim by hand is accepted.";
 
-fn runs_unasked(view: &View<'_, PhysicalHost>) -> bool {
+fn is_passed_over(view: &View<'_, PhysicalHost>) -> bool {
     let (spec, record) = (&view.host.spec, &view.step.record);
-    let is_asked = spec.online.is_some() && record.anchor.outdated.is_none();
-    RUNNING.contains(&record.power) && !is_asked && spec.claimable_while_running != Some(true)
+    let online = spec.online.filter(|_| record.anchor.outdated.is_none());
+    runs_unasked(record.power, online, spec.claimable_while_running == Some(true))
 }
 
 fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
@@ -236,9 +247,9 @@ fn sentence(text: &str) -> String {
 }
 
 /// The summary: what is wrong, else what is missing, else that all is well.
-fn ready(findings: &[Finding; 5], view: &View<'_, PhysicalHost>) -> Finding {
-    if let Some(fault) = &view.step.record.fault {
-        return failed(types::READY, &fault.failure);
+fn ready(findings: &[Finding; 5], view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Finding {
+    if let Some(failure) = view.step.record.fault.as_ref().map(|fault| &fault.failure).or(useless) {
+        return failed(types::READY, failure);
     }
     let [connection, inspected, ..] = findings;
     match [connection, inspected].into_iter().find(|finding| finding.status != Condition::TRUE) {

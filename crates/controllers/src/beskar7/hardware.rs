@@ -44,6 +44,7 @@ pub(super) fn details(hardware: &Hardware, seen: &Seen) -> HardwareDetails {
             .virtual_media
             .as_ref()
             .map(|media| VirtualMedia { drives: media.drives, schemes: media.schemes.clone() }),
+        network_boot: hardware.network_boot,
         truncated: None,
     };
     details.summary = details.summarise();

@@ -11,7 +11,7 @@ use api::capi;
 use boot::iso::Firmware;
 use engine::claim::{Goal, Leave, Memory, Refusal, Refused, Road};
 use engine::failure::Failure;
-use engine::placement::{Request, Requirements, Selector, Term, Test};
+use engine::placement::{BootWay, Request, Requirements, Selector, Term, Test};
 use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ impl ClaimDialect for Beskar7Machines {
                 memory_gb: wishes.min_memory_gb.unwrap_or(0).into(),
                 disk_gb: wishes.min_disk_gb.unwrap_or(0).into(),
             },
-            image_scheme: order_of(machine).image.and_then(|url| Some(url.split_once("://")?.0.to_owned())),
+            way: way(machine),
             refused_by: BTreeMap::default(),
             group: group(machine),
         }
@@ -191,6 +191,17 @@ fn order_of(machine: &Beskar7Machine) -> OrderOnHost {
         // iPXE is what PXE loads: the firmware knows no difference.
         network: is_network.then(|| NetworkBoot { protocol: NetworkProtocol::Pxe, url: None, image_url, config_url }),
         every_start: machine.spec.boot_every_start == Some(true),
+    }
+}
+
+fn way(machine: &Beskar7Machine) -> BootWay {
+    let OrderOnHost { image, network, .. } = order_of(machine);
+    match (network, image) {
+        (Some(_), _) => BootWay::Network,
+        (None, Some(url)) => {
+            url.split_once("://").map_or(BootWay::Any, |(scheme, _)| BootWay::Image(scheme.to_owned()))
+        }
+        (None, None) => BootWay::Any,
     }
 }
 

@@ -7,7 +7,7 @@ use engine::claim::{Bootstrap, Refusal, Refused, Standing};
 use engine::placement::domain;
 use engine::server::without_secrets;
 
-use super::findings::{Finding, holds, not, put, time};
+use super::findings::{Finding, holds, not, put, time, unknown};
 use crate::claims::{ClaimView, LASTING};
 use crate::herald::News;
 use crate::roster::Holding;
@@ -44,7 +44,11 @@ pub(super) fn project(view: &ClaimView<'_, Beskar7Machine>) -> Option<Beskar7Mac
         status.failure_domain = domain(&holding.labels, &view.domain_keys).map(str::to_owned);
     }
     let ready = Finding { type_: types::READY, ..told.ready.clone() };
-    for finding in [ready, told.ready, told.associated].into_iter().chain(bootstrap(view)) {
+    let static_ip = static_ip(view);
+    if static_ip.is_none() {
+        status.conditions.retain(|condition| condition.type_ != types::STATIC_IP_IN_EFFECT);
+    }
+    for finding in [ready, told.ready, told.associated].into_iter().chain(bootstrap(view)).chain(static_ip) {
         put(&mut status.conditions, finding, view.now);
     }
     put(&mut status.conditions, not(types::PAUSED, "", reason::NOT_PAUSED, ""), view.now);
@@ -77,11 +81,30 @@ pub(super) fn news(view: &ClaimView<'_, Beskar7Machine>) -> Option<News> {
 
 /// The address that was given, then what the BMC knows.
 fn addresses(machine: &Beskar7Machine, holding: &Holding) -> Vec<MachineAddress> {
-    let given = machine.spec.static_ip.as_deref().and_then(|text| text.split("::").next());
-    let given = given.map(|address| MachineAddress { type_: AddressType::InternalIp, address: address.to_owned() });
+    let given = static_address(machine)
+        .map(|address| MachineAddress { type_: AddressType::InternalIp, address: address.to_owned() });
     let known =
         holding.addresses.iter().filter(|known| given.as_ref().is_none_or(|given| given.address != known.address));
     given.iter().chain(known).cloned().collect()
+}
+
+/// The address of `staticIP`.
+fn static_address(machine: &Beskar7Machine) -> Option<&str> {
+    machine.spec.static_ip.as_deref()?.split("::").next()
+}
+
+/// Nothing that is booted from an image gets its address from us, so whoever gives one is told what it is for.
+fn static_ip(view: &ClaimView<'_, Beskar7Machine>) -> Option<Finding> {
+    let address = static_address(view.claim)?;
+    let type_ = types::STATIC_IP_IN_EFFECT;
+    let seen = view.holding.into_iter().flat_map(|holding| &holding.addresses);
+    if seen.into_iter().any(|seen| seen.address == address) {
+        return Some(holds(type_, "Seen", &format!("The server has the address {address} of spec.staticIP.")));
+    }
+    let message = format!(
+        "spec.staticIP is shown as an address of the machine, but does not configure the server: a system that is booted from imageURL gets its network from its image, from its configuration or by DHCP. Let these give it {address}, or remove the field."
+    );
+    Some(unknown(type_, reason::LEFT_TO_THE_IMAGE, &message))
 }
 
 /// What there is to say.
@@ -353,5 +376,53 @@ mod tests {
             assert!(message.contains("The host is under maintenance.") && message.contains("force-release=true"));
         }
         assert!(ready(&standing("PoweringOff", false)).message.contains("is being switched off"));
+    }
+
+    #[test]
+    fn a_static_ip_that_nothing_configures_is_told_about_until_the_server_is_seen_with_it() {
+        let object = |spec: serde_json::Value, status: Option<Beskar7MachineStatus>| -> Beskar7Machine {
+            let object = serde_json::json!({"metadata": {"name": "node"}, "spec": spec, "status": status});
+            serde_json::from_value(object).unwrap()
+        };
+        let project = |claim: &Beskar7Machine, addresses: &[&str]| {
+            let standing = Standing::Provisioned {
+                host: "server-01".into(),
+                provider: "b7://lab/server-01".into(),
+                trouble: None,
+            };
+            let host = serde_json::json!({
+                "metadata": {"name": "server-01", "namespace": "lab", "annotations": {"beskar7.io/claim-id": "id"}},
+                "spec": {
+                    "redfishConnection": {"address": "https://a", "credentialsSecretRef": "bmc"},
+                    "consumerRef": {"kind": "Beskar7Machine", "name": "node", "namespace": "lab"},
+                },
+            });
+            let host = serde_json::from_value(host).unwrap();
+            let mut holding = super::super::offer::offer(&host).holdings.remove(0);
+            let address =
+                |address: &&str| MachineAddress { type_: AddressType::InternalIp, address: (*address).to_owned() };
+            holding.addresses = addresses.iter().map(address).collect();
+            let now = "2026-11-15T08:00:00Z".parse().unwrap();
+            let (refusals, domain_keys, standing) = (&[], Vec::new(), &standing);
+            let holding = Some(&holding);
+            project(&ClaimView { claim, standing, refusals, holding, machine: None, domain_keys, now }).unwrap()
+        };
+        let told = |status: &Beskar7MachineStatus| {
+            let condition = status.condition(types::STATIC_IP_IN_EFFECT)?;
+            Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))
+        };
+        let given = serde_json::json!({"imageURL": "http://a/b.iso", "staticIP": "192.0.2.20::192.0.2.1:24"});
+
+        let status = project(&object(given.clone(), None), &["192.0.2.7"]);
+        let (state, reason, message) = told(&status).unwrap();
+        assert_eq!((state.as_str(), reason.as_str()), (Condition::UNKNOWN, "LeftToTheImage"));
+        assert!(message.contains("spec.staticIP") && message.contains("192.0.2.20"), "{message}");
+        assert_eq!(status.addresses[0].address, "192.0.2.20");
+
+        let status = project(&object(given, Some(status)), &["192.0.2.20"]);
+        assert_eq!(told(&status).unwrap().0, Condition::TRUE);
+
+        let without = serde_json::json!({"imageURL": "http://a/b.iso"});
+        assert_eq!(told(&project(&object(without, Some(status)), &[])), None, "nobody asks any more");
     }
 }

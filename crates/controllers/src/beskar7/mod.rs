@@ -27,8 +27,10 @@ use serde_json::json;
 
 use crate::consumer::id_by_words;
 use crate::depot::{Depot, Shipment, boot_url_missing};
-use crate::dialect::{Connection, HostDialect, TrustWish, View, anchor, server_identity};
-use crate::roster::Offer;
+use crate::dialect::{
+    ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, merge, server_identity, settled_anchor,
+};
+use crate::roster::{Free, Offer};
 
 /// PhysicalHosts.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +57,7 @@ impl HostDialect for PhysicalHosts {
             claim,
             order,
             online: host.spec.online,
+            claimable_while_running: host.spec.claimable_while_running == Some(true),
             power_id: annotation(names::POWER_REQUEST),
             boot_mode: host.spec.boot_iso_mode.or(host.spec.boot_mode).map(|mode| match mode {
                 BootMode::Uefi => server::BootMode::Uefi,
@@ -108,6 +111,31 @@ impl HostDialect for PhysicalHosts {
 
     fn offer(host: &PhysicalHost) -> Offer {
         offer::offer(host)
+    }
+
+    fn announced(key: &HostKey, free: &Free, patch: &serde_json::Value) -> Option<Anchor> {
+        // As much of the host as the order's id is made from.
+        let mut object = json!({
+            "metadata": {
+                "name": key.name,
+                "namespace": key.namespace,
+                "annotations": { ANCHOR_ANNOTATION: free.anchor.to_json() },
+            },
+            "spec": { "redfishConnection": { "address": "", "credentialsSecretRef": "" } },
+        });
+        merge(&mut object, patch);
+        let host: PhysicalHost = serde_json::from_value(object).ok()?;
+        let claim = claim(&host)?;
+        let order = order(&host, &claim, None)?;
+        let undo = match &order.recipe {
+            Ok(recipe) => recipe.undo(),
+            // Only who serves the image knows its URL, and for what is to be undone that does not matter.
+            Err(failure) if failure.kind == Kind::BootUrlMissing => {
+                Recipe::Iso { url: String::new(), starts: Starts::First }.undo()
+            }
+            Err(_) => return None,
+        };
+        Some(free.anchor.announcing(claim, order.deployment, undo, free.request.clone()))
     }
 
     fn without_claim() -> serde_json::Value {
@@ -175,7 +203,7 @@ fn road(host: &PhysicalHost) -> Road {
 
 /// A host that is kept from others is first cleaned up.
 fn is_quarantined(host: &PhysicalHost) -> bool {
-    let in_use = || anchor(host).ok().flatten().is_some_and(|anchor| anchor.is_in_use());
+    let in_use = || settled_anchor::<PhysicalHosts>(host).ok().flatten().is_some_and(|anchor| anchor.is_in_use());
     host.annotations().contains_key(names::QUARANTINE) && !in_use()
 }
 

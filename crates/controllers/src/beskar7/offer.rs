@@ -1,20 +1,27 @@
 //! A PhysicalHost as those see it who claim one.
 
 use api::beskar7::conditions::{BOOT_SERVED, HOST_INSPECTED, reason};
-use api::beskar7::{PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
+use api::beskar7::{HardwareDetails, PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
 use api::capi::{self, AddressType, Condition, MachineAddress};
 use engine::claim::{Host, Refused};
-use engine::host::{Anchor, Claim, Milestone, Phase};
+use engine::host::{Anchor, Claim, Milestone, Phase, is_running, runs_unasked};
 use engine::placement::{Availability, Candidate, Capacity, MediaWays};
 use engine::server::PowerState;
 use kube::ResourceExt;
 
-use crate::dialect::anchor;
-use crate::roster::{Holding, Offer, OrderOnHost};
+use super::PhysicalHosts;
+use crate::dialect::{HostDialect as _, settled_anchor};
+use crate::roster::{Free, Holding, Offer, OrderOnHost};
 
 pub(super) fn offer(host: &PhysicalHost) -> Offer {
-    let anchor = anchor(host).ok().flatten();
-    Offer { candidate: candidate(host, anchor.as_ref()), holdings: holdings(host, anchor.as_ref()) }
+    let anchor = settled_anchor::<PhysicalHosts>(host).ok().flatten();
+    let candidate = candidate(host, anchor.as_ref());
+    let holdings = holdings(host, anchor.as_ref());
+    let free = anchor.filter(|_| candidate.availability == Availability::Free).map(|anchor| {
+        let request = PhysicalHosts::goal(host, None).power_request();
+        Box::new(Free { anchor, request })
+    });
+    Offer { candidate, holdings, free }
 }
 
 fn candidate(host: &PhysicalHost, anchor: Option<&Anchor>) -> Candidate {
@@ -27,6 +34,7 @@ fn candidate(host: &PhysicalHost, anchor: Option<&Anchor>) -> Candidate {
         rack: host.labels().get(names::RACK_LABEL).filter(|rack| !rack.is_empty()).cloned(),
         capacity: host.status.as_ref().and_then(capacity),
         media: host.status.as_ref().and_then(media),
+        network_boot: host.status.as_ref().and_then(inventory).and_then(|hardware| hardware.network_boot),
         released: annotation(names::RELEASED_AT).and_then(|time| time.parse().ok()),
     }
 }
@@ -58,19 +66,21 @@ fn availability(host: &PhysicalHost, anchor: Option<&Anchor>) -> Availability {
     let power = status.and_then(|status| status.observed_power_state.as_deref()).unwrap_or_default();
     // What was asked before the last release does not count.
     let online = host.spec.online.filter(|_| anchor.is_none_or(|anchor| anchor.outdated.is_none()));
-    match (RUNNING.iter().any(|running| running.as_str() == power), online) {
-        (true, Some(false)) => unavailable("being switched off"),
-        (true, None) if host.spec.claimable_while_running != Some(true) => Availability::Running,
-        _ => Availability::Free,
+    let power = PowerState::named(power);
+    if runs_unasked(power, online, host.spec.claimable_while_running == Some(true)) {
+        return Availability::Running;
     }
+    if is_running(power) && online == Some(false) { unavailable("being switched off") } else { Availability::Free }
 }
 
-/// A free server in such a state may be used by somebody whom we do not know.
-pub(super) const RUNNING: [PowerState; 3] = [PowerState::On, PowerState::PoweringOn, PowerState::Paused];
+/// What the server is made of, if that was read since it became this host's.
+fn inventory(status: &PhysicalHostStatus) -> Option<HardwareDetails> {
+    let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
+    Some(status.hardware_details.as_ref().filter(|_| inspected)?.unpack())
+}
 
 fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
-    let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
-    let hardware = status.hardware_details.as_ref().filter(|_| inspected)?.unpack();
+    let hardware = inventory(status)?;
     Some(Capacity {
         cores: hardware.cores.unwrap_or_else(|| hardware.processors.iter().filter_map(|cpu| cpu.cores).sum()),
         memory_bytes: hardware.memory_mib.unwrap_or(0) << 20,
@@ -79,8 +89,7 @@ fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
 }
 
 fn media(status: &PhysicalHostStatus) -> Option<MediaWays> {
-    let inspected = status.condition(HOST_INSPECTED).is_some_and(Condition::is_true);
-    let media = status.hardware_details.as_ref().filter(|_| inspected)?.unpack().virtual_media?;
+    let media = inventory(status)?.virtual_media?;
     Some(MediaWays { drives: media.drives, schemes: media.schemes })
 }
 

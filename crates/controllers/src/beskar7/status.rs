@@ -4,7 +4,8 @@ use api::beskar7::{
     Fault, HardwareDetails, Inventory, PhysicalHost, PhysicalHostStatus, TimelineEntry, Waiting, conditions as types,
     states,
 };
-use engine::host::{Moment, Origin, Phase, Record};
+use engine::failure::Failure;
+use engine::host::{Moment, Origin, Phase, Record, no_way_to_boot};
 use engine::server::{PowerState, Seen};
 use jiff::Timestamp;
 
@@ -38,8 +39,30 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
     if let Some(seen) = view.seen {
         see(&mut status, seen);
     }
-    status.conditions = conditions::project(view, &status);
+    let useless = useless(view, &status);
+    if let Some(failure) = &useless {
+        status.ready = Some(false);
+        status.state = Some(states::ERROR.to_owned());
+        status.error_message = Some(failure.message.clone());
+        status.fault = Some(Fault {
+            reason: failure.kind.reason().to_owned(),
+            message: failure.message.clone(),
+            count: None,
+            since: Some(time(record.since)),
+            next_try: None,
+        });
+    }
+    status.conditions = conditions::project(view, &status, useless.as_ref());
     status
+}
+
+/// Why nobody can use a free host although nothing has failed.
+fn useless(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Option<Failure> {
+    let record = &view.step.record;
+    let is_free = record.phase == Phase::Available && record.inspected && view.goal.claim.is_none();
+    let details = status.hardware_details.as_ref().filter(|_| is_free && record.fault.is_none())?;
+    let hardware = details.unpack();
+    no_way_to_boot(hardware.virtual_media.map(|media| media.drives), hardware.network_boot)
 }
 
 /// Takes in what was seen, and keeps what was not looked at.

@@ -277,6 +277,37 @@ fn error_shows_only_on_hosts_that_nobody_claimed() {
     assert_eq!(state_of(&plain(&json!({ "consumerRef": { "name": "me" } }))), "Provisioned", "adopted");
 }
 
+#[test]
+fn a_free_host_without_a_way_to_boot_is_not_offered_and_says_what_to_do() {
+    let status_with = |drives: u32, network: bool, spec: &Value| {
+        let media = engine::hardware::VirtualMedia { drives, schemes: Vec::new() };
+        let hardware = Hardware { virtual_media: Some(media), network_boot: Some(network), ..Hardware::default() };
+        let seen = Seen { hardware: Some(Box::new(hardware)), ..seen() };
+        let host = plain(spec);
+        let step = first_step(&host, &sight(Ok(seen.clone())));
+        let goal = PhysicalHosts::goal(&host, None);
+        let view = View { host: &host, goal: &goal, step: &step, seen: Some(&seen), session: None, now: now() };
+        let host = with_status(&host, PhysicalHosts::status(&view).unwrap());
+        (offer::offer(&host).candidate.availability, host.status.unwrap())
+    };
+    let (availability, status) = status_with(0, false, &json!({}));
+    assert_eq!((status.state.as_deref(), status.ready), (Some("Error"), Some(false)));
+    assert_eq!(status.fault.as_ref().unwrap().reason, "NoBootMethod", "kubectl get shows it");
+    assert!(status.error_message.as_ref().unwrap().contains("Enable virtual media in the BMC"));
+    for type_ in ["Ready", "HostAvailable"] {
+        let condition = status.condition(type_).unwrap();
+        assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "NoBootMethod"), "{type_}");
+        assert!(condition.message.contains("beskar7.io/inspect"), "{}", condition.message);
+    }
+    assert_eq!(availability, engine::placement::Availability::Unavailable("Error: NoBootMethod".into()));
+    let record = super::status::record(&status).unwrap();
+    assert_eq!(record.fault, None, "nothing has failed: its power is kept as its owner wants it");
+
+    let (availability, status) = status_with(1, false, &json!({}));
+    assert_eq!((status.state.as_deref(), status.fault), (Some("Available"), None));
+    assert_eq!(availability, engine::placement::Availability::Free);
+}
+
 /// The conditions after a first look at a host that answers.
 fn condition_after_a_look(spec: &Value, seen: &Seen, type_: &str) -> Option<(String, String, String)> {
     let host = plain(spec);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::beskar7::names;
 use bmc::{Fingerprint, Transport, TransportError};
 use bytes::Bytes;
-use engine::host::{Anchor, Milestone, PowerRequest};
+use engine::host::{Anchor, Milestone, PowerRequest, Since};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -35,6 +35,17 @@ pub(super) struct Notes {
     pub(super) trace: Vec<String>,
     /// Changes that should never have been made.
     pub(super) crimes: Vec<String>,
+    /// What the BMC of each host said last of the power while nothing had been done for the claim on it.
+    found: BTreeMap<String, String>,
+}
+
+/// What the watchmen are told.
+#[derive(Clone)]
+pub(super) struct Informants {
+    /// Who would be hurt.
+    pub(super) tenant: Tenant,
+    /// A host as the API server has it.
+    pub(super) host: Arc<dyn Fn(&str) -> Option<Arc<Value>> + Send + Sync>,
 }
 
 impl Servers {
@@ -82,15 +93,15 @@ impl Servers {
     }
 
     /// The lines of one process.
-    pub(super) fn dial(&self, tenant: &Tenant, life: &Life) -> Dial {
-        let (servers, tenant, life) = (self.clone(), tenant.clone(), life.clone());
+    pub(super) fn dial(&self, informants: &Informants, life: &Life) -> Dial {
+        let (servers, informants, life) = (self.clone(), informants.clone(), life.clone());
         Arc::new(move |address, _| {
             let name = address.host().to_owned();
             let line = Line {
                 bmc: servers.bmcs[&name].clone(),
                 name,
                 servers: servers.clone(),
-                tenant: tenant.clone(),
+                informants: informants.clone(),
                 life: life.clone(),
             };
             Ok(Arc::new(line) as Arc<dyn Transport>)
@@ -102,7 +113,7 @@ struct Line {
     name: String,
     bmc: Bmc,
     servers: Servers,
-    tenant: Tenant,
+    informants: Informants,
     life: Life,
 }
 
@@ -110,10 +121,15 @@ impl Transport for Line {
     fn send(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Result<http::Response<Bytes>, TransportError>> {
         let work = async move {
             self.look_at(&request);
-            self.bmc.call(request).await.map_err(|dropped| match dropped {
+            let is_look = request.method() == http::Method::GET && Kind::of(request.uri().path()) == Kind::System;
+            let answer = self.bmc.call(request).await.map_err(|dropped| match dropped {
                 Dropped::Refused => TransportError::Connect(dropped.to_string()),
                 Dropped::Reset => TransportError::Broken(dropped.to_string()),
-            })
+            })?;
+            if is_look {
+                self.note_power(&answer);
+            }
+            Ok(answer)
         };
         self.life.effect(work).boxed()
     }
@@ -143,10 +159,37 @@ impl Line {
             || matches!(kind, Kind::System | Kind::SystemSettings | Kind::Bios | Kind::BiosSettings);
         let mut notes = self.servers.notes();
         notes.trace.push(format!("  {}: {what}", self.name));
-        if !harmless && let Some(tenant) = (self.tenant)(&self.name) {
+        if !harmless && let Some(tenant) = (self.informants.tenant)(&self.name) {
             notes.crimes.push(format!("{what} at {}, which runs for {tenant}", self.name));
         }
+        let found = notes.found.remove(&self.name);
+        if kind == Kind::Reset && !harmless && found.as_deref() == Some("On") {
+            notes.crimes.push(format!("{what} at {}, which ran although nobody asked for it", self.name));
+        }
     }
+
+    /// Remembers what a machine was shown of a server that it may not take while it runs, as long as nothing was done for it.
+    fn note_power(&self, answer: &http::Response<Bytes>) {
+        let host = (self.informants.host)(&self.name).filter(|host| is_claimed_and_unasked(host));
+        let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
+        let shown = body["PowerState"].as_str().filter(|_| host.is_some()).map(str::to_owned);
+        let mut notes = self.servers.notes();
+        match shown {
+            Some(shown) => drop(notes.found.insert(self.name.clone(), shown)),
+            None => drop(notes.found.remove(&self.name)),
+        }
+    }
+}
+
+/// Whether a machine has claimed the host, nothing was done for that, and nobody has asked for power or allowed to cut it.
+fn is_claimed_and_unasked(host: &Value) -> bool {
+    let anchor = host["metadata"]["annotations"][ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
+    let is_stale = |anchor: &Anchor| anchor.outdated.as_ref().is_some_and(|outdated| outdated.since == Since::Release);
+    let is_asked = host["spec"]["online"].is_boolean() && !anchor.as_ref().is_some_and(is_stale);
+    host["spec"]["consumerRef"]["kind"] == "Beskar7Machine"
+        && anchor.is_none_or(|anchor| anchor.milestone == Milestone::None && !anchor.adopted)
+        && host["spec"]["claimableWhileRunning"] != true
+        && !is_asked
 }
 
 /// Whether the host's system runs, its claim stands, and nobody asked to stop it.

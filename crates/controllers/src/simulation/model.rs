@@ -13,6 +13,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::fate::Life;
+use crate::dialect::merge;
 
 const HOSTS: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta1/namespaces/lab/physicalhosts/";
 const SECRETS: &str = "/api/v1/namespaces/lab/secrets/";
@@ -231,20 +232,6 @@ impl State {
             return Err(Refusal(StatusCode::GATEWAY_TIMEOUT, "Timeout"));
         }
         Ok(self.objects.get(path).cloned().unwrap_or_else(|| Arc::new(object)))
-    }
-}
-
-fn merge(object: &mut Value, patch: &Value) {
-    let (Value::Object(into), Value::Object(patch)) = (&mut *object, patch) else {
-        *object = patch.clone();
-        return;
-    };
-    for (key, value) in patch {
-        if value.is_null() {
-            into.remove(key);
-        } else {
-            merge(into.entry(key).or_insert(Value::Null), value);
-        }
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::fate::Life;
-use super::fleet::{Servers, Tenant, runs_for_its_owner};
+use super::fleet::{Informants, Servers, Tenant, runs_for_its_owner};
 use super::model::Model;
 use crate::beskar7::PhysicalHosts;
 use crate::brake::{Brake, BrakeConfig};
@@ -347,9 +347,7 @@ impl Stage {
             }
             match (claimed, server.media()) {
                 (false, Some(media)) => Some(format!("{name} is free and has {media} in its drive")),
-                (true, None) if runs_from_image(&host) => {
-                    Some(format!("{name} is provisioned from an empty drive"))
-                }
+                (true, None) if runs_from_image(&host) => Some(format!("{name} is provisioned from an empty drive")),
                 _ => None,
             }
         })
@@ -393,7 +391,9 @@ impl Process {
         let tenant: Tenant = Arc::new(move |name| {
             hosts.host(name).is_some_and(|host| runs_for_its_owner(&host)).then(|| "its owner".to_owned())
         });
-        let dial = servers.dial(&tenant, &life);
+        let hosts = model.clone();
+        let informants = Informants { tenant, host: Arc::new(move |name| hosts.host(name)) };
+        let dial = servers.dial(&informants, &life);
         let hands = Hands::new(dial, Arc::new(metrics.clone()), metrics.clone(), clock.clone(), 4, wake, &stop);
         let brake = BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false };
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {
@@ -440,6 +440,7 @@ impl Process {
         let host = Arc::new(PhysicalHost::deserialize(object.as_ref()).unwrap());
         self.forget(name, Some(&HostKey::of(host.as_ref())));
         self.hosts.index.put::<PhysicalHosts>(&host);
+        self.hosts.welcome(&HostKey::of(host.as_ref()));
         self.known.insert(name.to_owned(), (object.clone(), host.clone()));
         host
     }

@@ -3,11 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Refused;
+use crate::failure::Kind;
 
 /// So many are remembered; in a bigger fleet somebody has to look at the image or at the BMCs.
 const REMEMBERED: usize = 16;
 /// How long a host is not asked again after its first refusal; twice as long after each further one.
 const FIRST: SignedDuration = SignedDuration::from_mins(10);
+/// The same of a server that runs: whoever places sees by itself when it is off.
+const FIRST_WHILE_RUNNING: SignedDuration = SignedDuration::from_mins(1);
 const MOST: SignedDuration = SignedDuration::from_hours(4);
 
 /// A host that could not serve a claim.
@@ -46,7 +49,9 @@ impl Refusal {
         let mut all = Self::about(known, order);
         let before = all.iter().position(|refusal| refusal.host == host).map(|at| all.remove(at));
         let count = before.map_or(0, |before| before.count).saturating_add(1);
-        let pause = FIRST.saturating_mul(1 << count.saturating_sub(1).min(8)).min(MOST);
+        let is_running = why.reason == Kind::ServerRunning.reason();
+        let first = if is_running { FIRST_WHILE_RUNNING } else { FIRST };
+        let pause = first.saturating_mul(1 << count.saturating_sub(1).min(8)).min(MOST);
         all.push(Self {
             host: host.to_owned(),
             order: order.to_owned(),

@@ -48,6 +48,8 @@ pub enum Owner {
     Nobody,
     /// Cluster API has not taken it over yet.
     Awaited,
+    /// Nobody can own it: Cluster API is not installed.
+    NoClusterApi,
     /// The Cluster is gone for certain.
     Gone,
     /// Nothing may be done now, for this reason: it is paused, or whether it is cannot be told.
@@ -88,6 +90,10 @@ pub enum Act {
 pub enum Standing {
     /// It is none of our business.
     Aside,
+    /// Cluster API, which is to own it, is not installed.
+    NoClusterApi,
+    /// Cluster API has not taken it over yet.
+    AwaitsOwner,
     /// Nothing may be done, for this reason.
     Paused(String),
     /// It is there.
@@ -127,7 +133,9 @@ pub fn step(goal: &Goal, sight: &Sight) -> Step {
         Owner::Held(why) => return Step { standing: Standing::Paused(why.clone()), acts: Vec::new() },
         // There is nothing of its own to take down.
         _ if goal.leaving => return Step { acts: vec![Act::LetGo], ..aside },
-        Owner::Awaited | Owner::Gone => return aside,
+        Owner::NoClusterApi => return Step { standing: Standing::NoClusterApi, ..aside },
+        Owner::Awaited => return Step { standing: Standing::AwaitsOwner, ..aside },
+        Owner::Gone => return aside,
         Owner::Nobody => (None, None),
         Owner::Cluster { endpoint, control_plane } => (endpoint.clone(), control_plane.clone()),
     };

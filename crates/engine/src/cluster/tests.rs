@@ -66,10 +66,14 @@ fn whoever_is_not_ours_is_left_alone() {
         let paused = step(&goal, &sight(Owner::Held("paused".to_owned())));
         assert_eq!(paused, Step { standing: Standing::Paused("paused".to_owned()), acts: vec![] });
     }
-    for owner in [Owner::Awaited, Owner::Gone] {
-        assert_eq!(step(&Goal::default(), &sight(owner)).acts, []);
+    for (owner, standing) in [
+        (Owner::Awaited, Standing::AwaitsOwner),
+        (Owner::NoClusterApi, Standing::NoClusterApi),
+        (Owner::Gone, Standing::Aside),
+    ] {
+        assert_eq!(step(&Goal::default(), &sight(owner)), Step { standing, acts: vec![] });
     }
-    for owner in [Owner::Nobody, Owner::Awaited, Owner::Gone, owned(None, None)] {
+    for owner in [Owner::Nobody, Owner::Awaited, Owner::NoClusterApi, Owner::Gone, owned(None, None)] {
         assert_eq!(step(&leaving, &sight(owner)).acts, [Act::LetGo]);
     }
 }

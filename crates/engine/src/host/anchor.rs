@@ -103,11 +103,11 @@ impl Anchor {
     }
 
     /// What is wrong if this anchor was stored after `known`: within a deployment, no milestone is ever undone by us once the
-    /// ordered system runs.
+    /// ordered system may run.
     pub(super) fn contradicts(&self, known: &Self) -> Option<Failure> {
         let is_same = self.claim == known.claim && self.deployment == known.deployment && known.claim.is_some();
-        let has_run = known.milestone >= Milestone::Provisioned && !known.adopted;
-        (is_same && has_run && self.milestone < known.milestone && self.seq >= known.seq).then(|| {
+        let may_run = known.milestone >= Milestone::Written && !known.adopted;
+        (is_same && may_run && self.milestone < known.milestone && self.seq >= known.seq).then(|| {
             let (shown, reached) = (self.milestone.as_str(), known.milestone.as_str());
             edited(&format!("it says \"{shown}\", but this deployment has already reached \"{reached}\""))
         })
@@ -129,6 +129,64 @@ impl Anchor {
         let mut all = self.undo();
         all.extend(undo.iter().filter(|one| !all.contains(one)).cloned().collect::<Vec<_>>());
         self.undo = Some(all);
+    }
+
+    /// The anchor that a free host gets when a claim is accepted and its first act is decided. Whoever writes a claim stores it
+    /// in the same write, so that it need not be stored again. The status tells whether anything came of it: see
+    /// [`Anchor::settled`].
+    pub fn announcing(&self, claim: Claim, deployment: String, undo: Vec<Undo>, request: Option<PowerRequest>) -> Self {
+        let mut announced = Self {
+            version: Self::VERSION,
+            seq: self.seq.saturating_add(1),
+            undo: Some(undo),
+            claim: Some(claim),
+            deployment: Some(deployment),
+            milestone: Milestone::Armed,
+            ..self.clone()
+        };
+        announced.forget_other_requests(request.as_ref());
+        announced.outdate(request, Since::Claim);
+        announced
+    }
+
+    /// This anchor, without a claim that nothing was done for: the status is stored before the first act, so as long as its
+    /// copy (`known`) is that of a free host, the claim was only announced, and has yet to be accepted.
+    pub fn settled(self, known: &Self) -> Self {
+        let is_next = self.seq == known.seq.saturating_add(1);
+        if !self.may_be_announced() || known.is_in_use() || !is_next {
+            return self;
+        }
+        let settled = Self {
+            seq: known.seq,
+            claim: None,
+            deployment: None,
+            milestone: Milestone::None,
+            outdated: known.outdated.clone(),
+            image: known.image.clone(),
+            undo: known.undo.clone(),
+            version: known.version,
+            ..self
+        };
+        if settled == *known { settled } else { Self { seq: self.seq, ..settled } }
+    }
+
+    /// Whether the status has to be asked if this claim is more than announced.
+    pub fn may_be_announced(&self) -> bool {
+        self.claim.is_some() && self.milestone <= Milestone::Armed && !self.adopted
+    }
+
+    /// Forgets an outdated request for power if there is another one now, or none.
+    pub(super) fn forget_other_requests(&mut self, request: Option<&PowerRequest>) {
+        self.outdated.take_if(|outdated| Some(&outdated.request) != request);
+    }
+
+    /// A request for power counts for nothing any more.
+    pub(super) fn outdate(&mut self, request: Option<PowerRequest>, since: Since) {
+        // What was outdated by a release stays so, also if whoever claims the host now gives it back untouched.
+        if since == Since::Claim && self.outdated.is_some() {
+            return;
+        }
+        self.outdated = request.map(|request| OutdatedRequest { request, since });
     }
 
     /// Whether the server is somebody's, or was and is being cleaned up.
@@ -210,8 +268,8 @@ fn split_sum(text: &str) -> Option<(String, &str)> {
     Some((format!("{content}}}"), sum))
 }
 
-/// FNV-1a: it is to find mistakes, not to keep out attackers.
-fn checksum(text: &str) -> String {
+/// FNV-1a: it is to find mistakes and to tell texts apart, not to keep out attackers.
+pub(super) fn checksum(text: &str) -> String {
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

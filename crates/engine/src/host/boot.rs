@@ -16,6 +16,13 @@ use crate::{
 pub const ASSUMED_BOOTED: &str =
     "Boot started, not observed: the BMC reports no boot progress, so what was ordered is assumed to have booted.";
 
+/// Why a server cannot boot what anybody orders: its BMC shows so many virtual CD drives, and tells whether it can boot from the
+/// network. `None` if it can, or if nobody knows.
+pub fn no_way_to_boot(drives: Option<u32>, network: Option<bool>) -> Option<Failure> {
+    let message = "The BMC shows neither a virtual CD drive nor a boot from the network, so the server cannot be booted for anybody, and nothing is done to it. Enable virtual media in the BMC (it may need a licence) and annotate the host with beskar7.io/inspect, or use another host.";
+    (drives == Some(0) && network == Some(false)).then(|| Failure::new(Kind::NoBootMethod, message))
+}
+
 /// What a look says about a boot that was ordered.
 enum Evidence {
     /// The image was booted, as far as this BMC can tell.

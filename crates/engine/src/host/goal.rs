@@ -21,6 +21,8 @@ pub struct Goal {
     pub online: Option<bool>,
     /// Tells a request for power from an earlier one of the same words.
     pub power_id: Option<String>,
+    /// Whether a machine may take it while its server runs although nobody asked for it.
+    pub claimable_while_running: bool,
     /// Firmware to boot with.
     pub boot_mode: Option<BootMode>,
     /// A request to restart it, told from earlier ones by its id.

@@ -20,9 +20,10 @@ mod step;
 mod tests;
 
 pub use anchor::{Anchor, AuthHold, Milestone, OutdatedRequest, Since};
-pub use boot::ASSUMED_BOOTED;
+pub use boot::{ASSUMED_BOOTED, no_way_to_boot};
 pub use cause::Cause;
 pub use goal::{Author, Claim, Consumer, Farewell, Gate, Goal, Order, PowerRequest, Request, Road};
+pub use power::{is_running, runs_unasked};
 pub use recipe::{MayBoot, NetworkProtocol, Recipe, Starts, Undo, may_boot};
 pub use record::{Deed, Disarming, Doing, Fault, Moment, Moving, Origin, Phase, Record, Unread, Wait};
 pub use sight::{Ask, BmcSight, Held, Inquiry, Outcome, Sight, Whereabouts};

@@ -123,6 +123,7 @@ impl Scene<'_> {
         let tries = match &self.record.unread {
             // A sight is met more than once.
             Some(unread) if unread.last == at => return,
+            Some(unread) if hardware.goes_on => unread.tries,
             Some(unread) => unread.tries.saturating_add(1),
             None => 1,
         };

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 
 use super::{
     Ask, Author, Claim, Deed, Milestone, NoteKind, Order, Origin, Phase, Request, Since, Undo,
+    boot::no_way_to_boot,
     claims::{CHECKING_CONSUMER, Verdict, WAITING_FOR_CONSUMER, shortened},
     observe::seen_uuid,
     pace,
@@ -79,7 +80,16 @@ impl Scene<'_> {
             self.advance(Phase::Inspecting, "The BMC answers.");
         }
         self.take_inventory(seen);
-        self.advance(Phase::Available, "The inventory is taken; the host can be claimed.");
+        let hardware = seen.hardware.as_deref();
+        let drives = seen.media.as_ref().map(|drives| u32::try_from(drives.len()).unwrap_or(u32::MAX));
+        match no_way_to_boot(drives, hardware.and_then(|hardware| hardware.network_boot)) {
+            None => self.advance(Phase::Available, "The inventory is taken; the host can be claimed."),
+            Some(failure) => {
+                self.advance(Phase::Available, "The inventory is taken.");
+                self.event(true, failure.kind.reason(), &failure.message);
+                self.record.note(self.now(), failure.message);
+            }
+        }
         self.available();
     }
 
@@ -194,8 +204,10 @@ impl Scene<'_> {
             return self.start();
         }
         if !self.acts.is_empty() {
+            // From now on the server is prepared for its order, whatever it was used for.
             self.record.anchor.will_undo(&plan.undo);
             self.record.anchor.milestone = Milestone::Armed;
+            self.record.anchor.adopted = false;
         }
     }
 
@@ -214,7 +226,10 @@ impl Scene<'_> {
 
     /// Whether this server cannot carry out the plan, as far as a look tells. If so, says so and does nothing.
     fn is_refused(&mut self, plan: &Plan, seen: &Seen) -> bool {
-        let Some(url) = plan.image() else { return false };
+        plan.image().is_some_and(|url| self.is_image_refused(url, seen)) || self.is_not_ours_to_stop(seen)
+    }
+
+    fn is_image_refused(&mut self, url: &str, seen: &Seen) -> bool {
         if let Some(refusal) = refusal(seen) {
             let at = self.now();
             self.fail(Origin::Act, refusal, at);
@@ -286,7 +301,7 @@ impl Scene<'_> {
         }
         if self.record.anchor.adopted && self.is_to_be_provisioned() {
             self.heeded.push(Request::Provision);
-            self.record.anchor.adopted = false;
+            // It stays adopted until something is done to it: whoever asked for this knew that it may run.
             self.record.anchor.deployment = None;
             self.record.anchor.milestone = Milestone::None;
             self.advance(Phase::Preparing, "To be provisioned, as the owner asked.");
@@ -486,13 +501,11 @@ fn awaits_release(claim: &Claim, author: Author) -> String {
     }
 }
 
-/// Why this server cannot carry out an order, as far as its first look tells: nothing is done to it then.
+/// Why this server cannot take an image, as far as its first look tells: nothing is done to it then.
 fn refusal(seen: &Seen) -> Option<Failure> {
-    if seen.media.as_ref().is_some_and(Vec::is_empty) {
-        let message = "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), or use another host.";
-        return Some(Failure::new(Kind::NoVirtualMedia, message));
-    }
-    None
+    let message = "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), boot it from the network, or use another host.";
+    let has_none = seen.media.as_ref().is_some_and(Vec::is_empty);
+    has_none.then(|| Failure::new(Kind::NoVirtualMedia, message))
 }
 
 fn not_armed(seen: &Seen, plan: &Plan) -> String {

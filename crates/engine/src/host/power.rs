@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Deed, NoteKind, Origin, OutdatedRequest, Phase, Since, pace,
+    Ask, Author, Deed, Milestone, NoteKind, Origin, Phase, Since, pace,
     step::{Act, FLEET_BRAKE, Scene},
 };
 use crate::{
@@ -20,7 +20,37 @@ pub(super) enum Manner {
     Hard,
 }
 
+/// Whether a free server runs although nobody asked for it, so that somebody whom we do not know may use it: a machine gets it only
+/// where that is allowed. `online` is what is asked of its power, unless that was asked before its last release.
+pub fn runs_unasked(power: PowerState, online: Option<bool>, claimable_while_running: bool) -> bool {
+    is_running(power) && online.is_none() && !claimable_while_running
+}
+
+/// Whether a free server in this state may be in use.
+pub fn is_running(power: PowerState) -> bool {
+    matches!(power, PowerState::On | PowerState::PoweringOn | PowerState::Paused)
+}
+
 impl Scene<'_> {
+    /// Whether a machine's claim found a server that runs although nobody asked for it. If so, says so and does nothing. A claim by
+    /// hand names its host, and the owner of an adopted host knows that it runs: both mean it. Once something was done for the claim,
+    /// whatever runs is of our doing.
+    pub(super) fn is_not_ours_to_stop(&mut self, seen: &Seen) -> bool {
+        let anchor = &self.record.anchor;
+        let is_meant = self.goal.author == Author::Hand || anchor.adopted || anchor.milestone != Milestone::None;
+        // What the claim itself has outdated was asked until then.
+        let is_stale = anchor.outdated.as_ref().is_some_and(|outdated| outdated.since == Since::Release);
+        let online = self.goal.online.filter(|_| !is_stale);
+        if is_meant || !runs_unasked(seen.power, online, self.goal.claimable_while_running) {
+            return false;
+        }
+        let message = "The server runs although nobody asked for it (spec.online is not set), so somebody may use it. No machine takes it, and nothing was done to it. Set spec.online: false to have it switched off, or spec.claimableWhileRunning: true to have it taken as it is.";
+        let at = self.now();
+        self.fail(Origin::Act, Failure::new(Kind::ServerRunning, message), at);
+        self.held_back();
+        true
+    }
+
     /// Whether the server is off; if not, does what brings it there. `scope` is how deep to look afterwards.
     pub(super) fn bring_off(&mut self, seen: &Seen, manner: Manner, scope: Scope) -> bool {
         if seen.power == PowerState::Off {
@@ -130,12 +160,7 @@ impl Scene<'_> {
 
     /// From now on, what is asked of the power has to be asked anew.
     pub(super) fn outdate_power_request(&mut self, since: Since) {
-        // What was outdated by a release stays so, also if whoever claims the host now gives it back untouched.
-        if since == Since::Claim && self.record.anchor.outdated.is_some() {
-            return;
-        }
-        let request = self.goal.power_request();
-        self.record.anchor.outdated = request.map(|request| OutdatedRequest { request, since });
+        self.record.anchor.outdate(self.goal.power_request(), since);
     }
 
     /// A server that was just switched off for good is not switched on again by a restart that was asked for before.

@@ -144,6 +144,11 @@ impl Recipe {
         plan
     }
 
+    /// What a release must undo.
+    pub fn undo(&self) -> Vec<Undo> {
+        self.plan(None).undo
+    }
+
     /// Which starts follow it.
     pub fn starts(&self) -> Starts {
         let (Self::Iso { starts, .. } | Self::Network { starts, .. }) = self;

@@ -1,7 +1,7 @@
 //! What keeps an image out of a drive, found out before anything is done: a drive that several servers share and that holds
 //! another's image, and a BMC that does not fetch images in this way.
 
-use super::{Deed, Origin, step::Scene};
+use super::{Deed, Origin, anchor::checksum, step::Scene};
 use crate::{
     failure::{Failure, Kind},
     server::{Media, Seen, without_secrets},
@@ -68,11 +68,7 @@ fn occupied(seen: &Seen) -> impl Iterator<Item = &Media> {
     seen.media.iter().flatten().filter(|drive| drive.is_occupied())
 }
 
-/// Tells one image from another without repeating its URL, which may bear a ticket (FNV-1a).
+/// Tells one image from another without repeating its URL, which may bear a ticket.
 fn mark(drive: &Media) -> String {
-    let shown = drive.image.as_deref().unwrap_or_default();
-    let hash = shown
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{hash:016x}")
+    checksum(drive.image.as_deref().unwrap_or_default())
 }

@@ -184,7 +184,10 @@ impl<'a> Scene<'a> {
         };
         let edited = anchor.as_ref().zip(remembered.record.as_ref());
         let edited = edited.and_then(|(anchor, record)| anchor.contradicts(&record.anchor));
-        let anchor = anchor.filter(|_| edited.is_none());
+        let anchor = anchor.filter(|_| edited.is_none()).map(|anchor| match &remembered.record {
+            Some(record) => anchor.settled(&record.anchor),
+            None => anchor,
+        });
         let unreadable = unreadable.or(edited);
         let unknown = anchor.is_none() && lost;
         let mut record = match (anchor, remembered.record) {
@@ -209,8 +212,7 @@ impl<'a> Scene<'a> {
             // Whether it was carried out is forgotten. A restart that does not come hurts less than a second one.
             record.rebooted.clone_from(&goal.reboot);
         }
-        let request = goal.power_request();
-        record.anchor.outdated.take_if(|outdated| Some(&outdated.request) != request.as_ref());
+        record.anchor.forget_other_requests(goal.power_request().as_ref());
         record.align(now);
         record.bound_times(now);
         // Numbers of acts are never used twice, also not after a lost status: a sight must not look newer than it is.
@@ -565,11 +567,6 @@ fn catch_up(mut record: Record, anchor: Anchor) -> Record {
     let same = anchor.claim == record.anchor.claim && anchor.deployment == record.anchor.deployment;
     if !same {
         record.fault.take_if(|fault| fault.origin == Origin::Act);
-    }
-    // A deployment that had begun to boot may run by now: whether it is started again is decided anew.
-    let mut anchor = anchor;
-    if same && record.anchor.milestone == Milestone::Written && anchor.milestone < Milestone::Written {
-        anchor.milestone = Milestone::Written;
     }
     // What was decided together with this anchor was not performed.
     record.doing = None;

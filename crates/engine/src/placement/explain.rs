@@ -60,7 +60,7 @@ impl Bar {
             Self::Unavailable(_) => Hurdle::Unavailable,
             Self::Label(_) => Hurdle::Labels,
             Self::Domain(_) => Hurdle::Domain,
-            Self::NoDrive | Self::Schemes(_) => Hurdle::Media,
+            Self::NoDrive | Self::NoNetworkBoot | Self::Schemes(_) => Hurdle::Media,
             Self::Unknown => Hurdle::Unknown,
             Self::Cores(_) | Self::Memory(_) | Self::Disk(_) => Hurdle::Hardware,
         }
@@ -114,6 +114,7 @@ impl fmt::Display for Bar {
             ),
             Self::Refused(reason) => write!(f, "refused: {reason}"),
             Self::NoDrive => f.write_str("no virtual CD drive"),
+            Self::NoNetworkBoot => f.write_str("no network boot"),
             Self::Schemes(schemes) => write!(f, "takes images only by {}", schemes.join(", ")),
             Self::Unavailable(state) => write!(f, "is {state}"),
             Self::Label(term) => write!(f, "not {term}"),

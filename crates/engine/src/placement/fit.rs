@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Availability, Candidate, Capacity, MediaWays, Request};
+use super::{Availability, BootWay, Candidate, Capacity, MediaWays, Request};
 
 /// How much a host must have at least. Zero asks for nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +63,8 @@ pub enum Bar {
     Domain(Option<String>),
     /// It has no virtual CD drive.
     NoDrive,
+    /// Its BMC cannot set it to boot from the network.
+    NoNetworkBoot,
     /// It takes images only by these schemes.
     Schemes(Vec<String>),
     /// Nothing is known of its hardware.
@@ -95,8 +97,10 @@ impl Request {
                 bars.push(Bar::Domain(found.map(str::to_owned)));
             }
         }
-        if let (Some(scheme), Some(media)) = (&self.image_scheme, &host.media) {
-            bars.extend(media.bar(scheme));
+        match (&self.way, &host.media) {
+            (BootWay::Image(scheme), Some(media)) => bars.extend(media.bar(scheme)),
+            (BootWay::Network, _) if host.network_boot == Some(false) => bars.push(Bar::NoNetworkBoot),
+            _ => {}
         }
         bars.extend(self.requirements.bars(host.capacity.as_ref()));
         bars
@@ -107,10 +111,10 @@ impl MediaWays {
     /// What keeps a server from images of this scheme.
     fn bar(&self, scheme: &str) -> Option<Bar> {
         let takes = self.schemes.is_empty() || self.schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme));
-        match self.drives {
-            0 => Some(Bar::NoDrive),
-            _ => (!takes).then(|| Bar::Schemes(self.schemes.clone())),
+        if self.drives == 0 {
+            return Some(Bar::NoDrive);
         }
+        (!takes).then(|| Bar::Schemes(self.schemes.clone()))
     }
 }
 

@@ -33,12 +33,24 @@ pub struct Request {
     pub domain_keys: Vec<String>,
     /// What the host must have.
     pub requirements: Requirements,
-    /// How its BMC fetches the image that the server boots from virtual media, such as `https`; `None` if it boots in another way.
-    pub image_scheme: Option<String>,
+    /// How its server is to boot.
+    pub way: BootWay,
     /// Hosts that could not serve this claim lately, and why in a word.
     pub refused_by: BTreeMap<String, String>,
     /// Claims of one group are spread over racks.
     pub group: String,
+}
+
+/// How a server is to boot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum BootWay {
+    /// In any way.
+    #[default]
+    Any,
+    /// From an image that its BMC fetches by this scheme, such as `https`.
+    Image(String),
+    /// From the network.
+    Network,
 }
 
 /// A host as the placer sees it.
@@ -58,6 +70,8 @@ pub struct Candidate {
     pub capacity: Option<Capacity>,
     /// What is known of its virtual CD drives; `None` if nobody has looked.
     pub media: Option<MediaWays>,
+    /// Whether it can boot from the network; `None` if its BMC does not tell.
+    pub network_boot: Option<bool>,
     /// When it was last released; `None` if nobody ever had it.
     pub released: Option<Timestamp>,
 }

@@ -18,7 +18,7 @@ fn request(claimant: &str) -> Request {
         failure_domain: None,
         domain_keys: vec!["site".to_owned(), ZONE.to_owned()],
         requirements: Requirements::default(),
-        image_scheme: Some("http".to_owned()),
+        way: BootWay::Image("http".to_owned()),
         refused_by: BTreeMap::new(),
         group: "workers".to_owned(),
     }
@@ -33,6 +33,7 @@ fn host(name: &str) -> Candidate {
         rack: None,
         capacity: Some(Capacity { cores: 16, memory_bytes: 32 << 30, disk_bytes: vec![480_000_000_000; 2] }),
         media: None,
+        network_boot: None,
         released: None,
     }
 }
@@ -228,8 +229,13 @@ fn a_host_that_cannot_fetch_the_image_or_has_no_drive_is_passed_over() {
         "None of the 2 PhysicalHosts in namespace lab fits: 2 cannot boot the image. Nearest: a (no virtual CD drive); b (takes \
          images only by https, smb)."
     );
-    let by_network = Request { image_scheme: None, ..request("m") };
-    assert_eq!(placed(by_network, &hosts), "a", "who boots in another way needs no drive");
+    let by_network = Request { way: BootWay::Network, ..request("m") };
+    assert_eq!(placed(by_network.clone(), &hosts), "a", "who boots in another way needs no drive");
+    let disconnected = Candidate { network_boot: Some(false), ..host("e") };
+    assert_eq!(
+        refused(by_network, &[disconnected]),
+        "The only PhysicalHost in namespace lab does not fit: 1 cannot boot the image. Nearest: e (no network boot)."
+    );
 }
 
 #[test]
@@ -262,6 +268,7 @@ fn any_host() -> impl Strategy<Value = Candidate> {
             capacity: (cores > 0).then(|| Capacity { cores, ..Capacity::default() }),
             media: (cores != 1)
                 .then(|| MediaWays { drives: cores, schemes: vec![["http", "nfs"][usize::from(rack > 1)].to_owned()] }),
+            network_boot: [None, Some(true), Some(false)].get(usize::from(domain)).copied().flatten(),
             released: released.map(at),
         },
     )

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::fate::Life;
-use super::fleet::Servers;
+use super::fleet::{Informants, Servers};
 use super::play::host;
 use super::whole::wire::Wire;
 use crate::brake::BrakeConfig;
@@ -131,10 +131,11 @@ impl Scene {
             boot: None,
         };
         configure(&mut config);
+        let nobody = Informants { tenant: Arc::new(|_| None), host: Arc::new(|_| None) };
         let operator = Operator {
-            client: self.wire.client(&Life::default()),
+            client: crate::api_client::bounded(self.wire.client(&Life::default())),
             config,
-            dial: self.servers.dial(&(Arc::new(|_: &str| None) as _), &Life::default()),
+            dial: self.servers.dial(&nobody, &Life::default()),
             clock: Arc::new(self.clock),
             metrics: Metrics::default(),
         };

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::{Scene, condition};
+use super::{GROUP, Scene, condition};
 
 const ISO: &str = "https://192.0.2.1/os.iso";
 const CLUSTER_API: &str = "cluster.x-k8s.io";
@@ -60,6 +60,43 @@ async fn a_machine_that_was_there_before_the_operator_is_told_too() {
     let is_told = |scene: &Scene| condition(&scene.machine("node"), "Ready")["reason"] == "ClusterAPIMissing";
     let took = scene.until("told", is_told).await;
     assert!(took < Duration::from_secs(15), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_without_cluster_api_says_within_seconds_what_is_missing_and_goes_on_when_it_is_installed() {
+    let mut scene = Scene::open(&[]).await;
+    let clusters = scene.objects(GROUP, "v1beta1", "Beskar7Cluster");
+    let create = async |name: &str| {
+        let cluster = json!({
+            "apiVersion": format!("{GROUP}/v1beta1"), "kind": "Beskar7Cluster", "metadata": {"name": name}, "spec": {},
+        });
+        clusters.create(&PostParams::default(), &serde_json::from_value(cluster).unwrap()).await.unwrap();
+    };
+    let reason = |scene: &Scene, name: &str| condition(&scene.show("beskar7clusters", name), "Ready")["reason"].clone();
+    create("before").await;
+    scene.start(|config| config.cluster_api = true);
+    let took = scene.until("told", |scene| reason(scene, "before") == "ClusterAPIMissing").await;
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    create("after").await;
+    let took = scene.until("told", |scene| reason(scene, "after") == "ClusterAPIMissing").await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    let told = condition(&scene.show("beskar7clusters", "after"), "Ready")["message"].to_string();
+    assert!(told.contains("Install Cluster API") && told.contains("--without-cluster-api"), "{told}");
+    assert!(scene.show("beskar7clusters", "after")["metadata"].get("finalizers").is_none(), "nothing is done for it");
+    let writes = scene.wire.writes();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert_eq!(scene.wire.writes(), writes, "it is said once");
+
+    install(&scene, "v1beta1").await;
+    let took = scene.until("waits", |scene| reason(scene, "after") == "WaitingForOwner").await;
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    let owner = scene.objects(CLUSTER_API, "v1beta1", "Cluster").get("c").await.unwrap().metadata.uid;
+    let owner = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": "c", "uid": owner});
+    let owned = json!({"metadata": {"ownerReferences": [owner]}});
+    clusters.patch("after", &PatchParams::default(), &Patch::Merge(owned)).await.unwrap();
+    let took = scene.until("ready", |scene| scene.show("beskar7clusters", "after")["status"]["ready"] == true).await;
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    assert_eq!(reason(&scene, "after"), "Ready");
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,6 +53,28 @@ async fn a_server_that_runs_although_nobody_asked_is_not_taken_by_a_machine() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_was_switched_on_after_the_last_look_refuses_a_machine_which_takes_another() {
+    let scene = with_servers(&["server-0", "server-1"]).await;
+    switch_on(&scene, "server-0");
+    assert_eq!(scene.host("server-0")["status"]["observedPowerState"], "Off", "as of the last look");
+    scene.create_machine("node-0", json!({"imageURL": ISO})).await;
+    let took = scene.until("node-0 is ready", |scene| scene.machine("node-0")["status"]["ready"] == true).await;
+    assert!(took < Duration::from_mins(9), "{took:?}");
+    assert_eq!((consumer(&scene, "server-0"), consumer(&scene, "server-1")), (String::new(), "node-0".to_owned()));
+    let timeline = scene.host("server-0")["status"]["timeline"].to_string();
+    assert!(timeline.contains("The server runs although nobody asked for it"), "{timeline}");
+    let server = scene.servers.bmc("server-0").first();
+    assert_eq!((server.power(), server.boots), (PowerState::On, 1), "nobody cut its power");
+
+    // Once its owner has it switched off, the next machine takes it within minutes.
+    scene.create_machine("node-1", json!({"imageURL": ISO})).await;
+    scene.until_told("node-1", "Ready", "WaitingForPhysicalHost").await;
+    scene.edit_host("server-0", json!({"spec": {"online": false}})).await;
+    let took = scene.until("it is taken", |scene| consumer(scene, "server-0") == "node-1").await;
+    assert!(took < Duration::from_mins(5), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_running_server_is_taken_where_that_is_allowed_and_by_a_claim_that_names_it() {
     let scene = with_a_running_server().await;
     scene.edit_host("server-0", json!({"spec": {"claimableWhileRunning": true}})).await;
@@ -210,4 +232,75 @@ async fn a_machine_that_vanished_while_nobody_watched_gets_no_host() {
     scene.until_state("server-0", "Available").await;
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(consumer(&scene, "server-0"), "", "nobody claims for somebody who is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_write_that_hangs_does_not_hold_up_the_placement_of_others() {
+    let mut scene = Scene::open(&["server-0", "server-1", "server-2"]).await;
+    scene.start(|_| {});
+    for host in ["server-0", "server-1", "server-2"] {
+        scene.until_state(host, "Available").await;
+    }
+    scene.wire.hold_up(Duration::from_secs(12));
+    scene.create_machine("node-0", json!({"imageURL": ISO})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(consumer(&scene, "server-0"), "", "the claim is under way");
+    for (machine, host) in [("node-1", "server-1"), ("node-2", "server-2")] {
+        scene.create_machine(machine, json!({"imageURL": ISO})).await;
+        let took = scene.until("the next one is placed", |scene| consumer(scene, host) == machine).await;
+        assert!(took < Duration::from_secs(2), "{machine}: {took:?}");
+    }
+    // What is booked is told as held, not as missing.
+    scene.create_machine("node-3", json!({"imageURL": ISO})).await;
+    let told = scene.until_told("node-3", "Ready", "WaitingForPhysicalHost").await;
+    assert!(told.contains("3 are claimed"), "{told}");
+    scene.until("the first one is placed", |scene| consumer(scene, "server-0") == "node-0").await;
+    scene.until("ready", |scene| scene.machine("node-0")["status"]["ready"] == true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_write_that_is_not_answered_gets_its_machine_one_host_only() {
+    let mut scene = Scene::open(&["server-0", "server-1"]).await;
+    // The host that would be the better choice becomes available while the claim of the other is under way.
+    let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = kube::Api::default_namespaced(scene.admin.clone());
+    secrets.delete("server-0", &kube::api::DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    scene.start(|_| {});
+    scene.until_state("server-1", "Available").await;
+    scene.wire.hold_up(Duration::from_secs(40));
+    scene.create_machine("node", json!({"imageURL": ISO})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    scene.add_secret("server-0").await;
+    scene.until_state("server-0", "Available").await;
+    assert_eq!(consumer(&scene, "server-1"), "", "the claim is under way");
+    for _ in 0..1000 {
+        assert_eq!(consumer(&scene, "server-0"), "", "the first claim may still arrive");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    assert_eq!(consumer(&scene, "server-1"), "node");
+    scene.until("ready", |scene| scene.machine("node")["status"]["ready"] == true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_claim_writes_that_hang_do_not_hold_up_the_placement_of_others() {
+    let (machines, hosts): (Vec<_>, Vec<_>) =
+        (0..12).map(|number| (format!("node-{number:02}"), format!("server-{number:02}"))).unzip();
+    let names: Vec<_> = hosts.iter().map(String::as_str).collect();
+    let mut scene = Scene::open(&names).await;
+    scene.start(|_| {});
+    for host in &names {
+        scene.until_state(host, "Available").await;
+    }
+    for machine in &machines[..10] {
+        scene.wire.hold_up(Duration::from_secs(14));
+        scene.create_machine(machine, json!({"imageURL": ISO})).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    scene.create_machine(&machines[10], json!({"imageURL": ISO})).await;
+    let is_placed = |scene: &Scene| names.iter().any(|host| consumer(scene, host) == machines[10]);
+    let took = scene.until("placed", is_placed).await;
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    scene.until("all", |scene| names.iter().filter(|host| !consumer(scene, host).is_empty()).count() == 11).await;
+    let consumers: std::collections::BTreeSet<_> = names.iter().map(|host| consumer(&scene, host)).collect();
+    assert_eq!(consumers.len(), 12, "eleven machines and nobody: {consumers:?}");
 }

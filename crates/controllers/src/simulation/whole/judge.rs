@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::beskar7::names;
+use api::beskar7::{names, states};
 use engine::host::{Anchor, Milestone};
 use serde_json::Value;
 use sim::{BootSource, Enabled, PowerState};
@@ -41,7 +41,9 @@ impl Stage {
                 return Err(format!("{name} is not as its owners know it: {known:?} {host}"));
             }
             let is_armed = anchor(&host).is_some_and(|anchor| anchor.milestone == Milestone::Armed);
-            if is_armed && asked_power(&host) != Some(false) {
+            // A claim that is only announced may yet be refused.
+            let is_accepted = host["status"]["state"] != states::AVAILABLE;
+            if is_armed && is_accepted && asked_power(&host) != Some(false) {
                 // Whatever somebody did to its power, it is switched off now, and then on or released.
                 self.pressed.remove(name);
             }

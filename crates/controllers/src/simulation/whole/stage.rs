@@ -26,7 +26,7 @@ use crate::leader::Timing;
 use crate::metrics::Metrics;
 use crate::operator::{Config, Election, Operator};
 use crate::simulation::fate::Life;
-use crate::simulation::fleet::{Servers, Tenant, asked_power, runs_for_its_owner};
+use crate::simulation::fleet::{Informants, Servers, Tenant, asked_power, runs_for_its_owner};
 use crate::simulation::play::Outcome;
 
 /// How long things may take to be well once nobody makes trouble: the longest back-off, and then a deployment.
@@ -73,7 +73,7 @@ pub(super) struct Stage {
     pub(super) wire: Wire,
     pub(super) show: Show,
     pub(super) show_machine: Show,
-    tenant: Tenant,
+    informants: Informants,
     pub(super) servers: Servers,
     clock: TokioClock,
     pub(super) started: Instant,
@@ -109,6 +109,7 @@ impl Stage {
         let machine_names: Vec<String> = (0..names.len() + 2).map(|at| format!("node-{at}")).collect();
         let (show, show_machine) = (show(&server, "physicalhosts"), show(&server, "beskar7machines"));
         let tenant = tenant(show.clone(), show_machine.clone(), machine_names.clone());
+        let informants = Informants { tenant, host: show.clone() };
         let servers = Servers::new(&names, &mut random);
         let (wire, elects) = (Wire::new(server.router()), random.bool());
         let mut stage = Self {
@@ -121,7 +122,7 @@ impl Stage {
             wire,
             show,
             show_machine,
-            tenant,
+            informants,
             servers,
             clock,
             started: Instant::now(),
@@ -166,7 +167,7 @@ impl Stage {
                 cluster_api: false,
                 boot: None,
             },
-            dial: self.servers.dial(&self.tenant, &life),
+            dial: self.servers.dial(&self.informants, &life),
             clock: Arc::new(self.clock),
             metrics: Metrics::default(),
         };

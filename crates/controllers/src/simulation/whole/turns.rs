@@ -42,11 +42,12 @@ pub(super) enum Turn {
     Password,
     Rotation,
     ByHand,
+    SwitchOnAndClaim,
     Wait,
 }
 
 /// By how often they happen: about as many claims by hand as by machines.
-const TURNS: [(Turn, u32); 28] = [
+const TURNS: [(Turn, u32); 29] = [
     (Turn::Claim, 9),
     (Turn::Release, 5),
     (Turn::ClaimVanishes, 1),
@@ -74,6 +75,7 @@ const TURNS: [(Turn, u32); 28] = [
     (Turn::Password, 1),
     (Turn::Rotation, 3),
     (Turn::ByHand, 2),
+    (Turn::SwitchOnAndClaim, 2),
     (Turn::Wait, 4),
 ];
 
@@ -194,15 +196,27 @@ impl Stage {
                 self.put_secret(name).await;
             }
             Turn::ByHand => {
-                let bmc = self.servers.bmc(name);
-                let reset = if bmc.first().power() == PowerState::On { ResetType::ForceOff } else { ResetType::On };
-                let id = bmc.first().id.clone();
-                bmc.by_hand(&id, reset);
-                self.pressed.insert(name.to_owned());
+                let is_on = self.servers.bmc(name).first().power() == PowerState::On;
+                self.press(name, if is_on { ResetType::ForceOff } else { ResetType::On });
+            }
+            Turn::SwitchOnAndClaim => {
+                // Nobody has seen yet that they run.
+                for name in self.names.clone() {
+                    self.press(&name, ResetType::On);
+                }
+                self.create_machine(machine).await?;
             }
             Turn::Wait => {}
         }
         Ok(())
+    }
+
+    /// Somebody at the server.
+    fn press(&mut self, name: &str, reset: ResetType) {
+        let bmc = self.servers.bmc(name);
+        let id = bmc.first().id.clone();
+        bmc.by_hand(&id, reset);
+        self.pressed.insert(name.to_owned());
     }
 
     fn hold_up_a_write(&mut self) {

@@ -22,12 +22,14 @@ enum Op {
     Run { seconds: i64, mishap: Option<(u32, Mishap)> },
     Pass(i64),
     Claim(&'static str),
+    Announce(&'static str),
     Unclaim,
     Order(Recipe),
     Gate(Option<bool>),
     Unorder,
     Online(Option<bool>),
     AskPower(bool),
+    ClaimableWhileRunning(bool),
     Reboot,
     Inspect,
     Road(Road),
@@ -90,12 +92,14 @@ fn failing() -> impl Strategy<Value = Option<Kind>> {
 fn wish() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Claim),
+        3 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Announce),
         2 => Just(Op::Unclaim),
         4 => recipe().prop_map(Op::Order),
         1 => proptest::option::of(proptest::bool::ANY).prop_map(Op::Gate),
         1 => Just(Op::Unorder),
         3 => prop_oneof![Just(None), Just(Some(true)), Just(Some(false))].prop_map(Op::Online),
         2 => proptest::bool::ANY.prop_map(Op::AskPower),
+        1 => proptest::bool::ANY.prop_map(Op::ClaimableWhileRunning),
         2 => Just(Op::Reboot),
         1 => Just(Op::Inspect),
         2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Quarantine), 1 => Just(Road::Detach)].prop_map(Op::Road),
@@ -180,6 +184,8 @@ enum Start {
     UnknownAndRunning,
     CreatedInUse,
     Available,
+    /// A machine claims a server that somebody has just switched on.
+    ClaimedWhileRunning,
     Provisioning,
     Provisioned,
 }
@@ -190,6 +196,7 @@ fn start() -> impl Strategy<Value = Start> {
         Just(Start::UnknownAndRunning),
         Just(Start::CreatedInUse),
         Just(Start::Available),
+        Just(Start::ClaimedWhileRunning),
         Just(Start::Provisioning),
         Just(Start::Provisioned),
     ]
@@ -202,6 +209,11 @@ impl Start {
             Self::UnknownAndRunning => World::new(Goal::default(), Server::running()),
             Self::CreatedInUse => World::new(ordered("a", IMAGE), Server::running()),
             Self::Available => World::available(),
+            Self::ClaimedWhileRunning => {
+                let mut world = World::with(Goal { author: Author::Claimer, ..ordered("a", IMAGE) });
+                world.press(true);
+                world
+            }
             Self::Provisioning => World::with(ordered("a", IMAGE)),
             Self::Provisioned => World::provisioned(),
         }
@@ -260,12 +272,14 @@ impl World {
                     order.gate = gate;
                 }
             }
+            Op::Announce(id) => self.announce(id),
             Op::Unorder => goal.order = None,
             Op::Online(online) => goal.online = *online,
             Op::AskPower(on) => {
                 goal.online = Some(*on);
                 goal.power_id = Some(format!("power-{}", self.steps));
             }
+            Op::ClaimableWhileRunning(yes) => goal.claimable_while_running = *yes,
             Op::Reboot => goal.reboot = Some(format!("reboot-{}", self.steps)),
             Op::Inspect => goal.inspect = Some(format!("inspect-{}", self.steps)),
             Op::Road(road) => goal.road = *road,
@@ -367,6 +381,7 @@ impl World {
                     reboot: None,
                     ..self.goal.clone()
                 };
+                self.run_unless_refused(|world| world.has_claim("new"));
                 self.run_until(30 * 3600, |world| world.has_claim("new"));
                 // Whatever was asked of the power before the claim.
                 self.run_until(3600, |world| world.server.runs == Runs::Image(IMAGE.into()));
@@ -381,6 +396,7 @@ impl World {
                 self.goal.order = Some(order(&id, IMAGE));
                 let is_ignored = |world: &Self| world.fault() == Some(Kind::BootIgnored);
                 let is_done = |world: &Self| world.status.is_some() && world.phase() == Phase::Provisioned;
+                self.run_unless_refused(|world| is_done(world) || is_ignored(world));
                 self.run_until(24 * 3600, |world| is_done(world) || is_ignored(world));
                 if is_ignored(self) {
                     // Nobody but its owner may restart a server that was started.
@@ -418,6 +434,16 @@ impl World {
                 assert!(self.finished, "never finished: {:#?}", self.last);
                 assert!(!tidies || self.server.is_tidy(), "left untidy: {:#?} {:#?}", self.last, self.server);
             }
+        }
+    }
+
+    /// Runs until that holds, or until a machine was refused because the server runs: then its owner says that it may be taken.
+    fn run_unless_refused(&mut self, done: impl Fn(&Self) -> bool) {
+        let is_refused = |world: &Self| world.fault() == Some(Kind::ServerRunning);
+        self.run_until(30 * 3600, |world| done(world) || is_refused(world));
+        if is_refused(self) {
+            assert_eq!(self.anchor().milestone, Milestone::None, "refused a deployment that had begun");
+            self.goal.claimable_while_running = true;
         }
     }
 

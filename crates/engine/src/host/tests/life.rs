@@ -243,6 +243,7 @@ fn a_server_without_a_virtual_cd_drive_is_refused_before_anything_is_done_to_it(
     let mut world = World::new(Goal::default(), Server::running());
     world.server.temper.no_drive = true;
     world.run_to(Phase::Available);
+    assert!(!world.events.contains(&"NoBootMethod"), "the network may do: {:?}", world.events);
     world.goal = ordered("a", IMAGE);
     world.run(6 * 3600);
     assert_eq!((world.phase(), world.fault()), (Phase::Preparing, Some(Kind::NoVirtualMedia)));
@@ -253,6 +254,15 @@ fn a_server_without_a_virtual_cd_drive_is_refused_before_anything_is_done_to_it(
     world.server.temper.no_drive = false;
     world.run_to(Phase::Provisioned);
     assert_eq!(world.fault(), None);
+}
+
+#[test]
+fn a_server_without_a_way_to_boot_is_told_about_when_it_is_inspected() {
+    let mut world = World::new(Goal::default(), Server::running());
+    world.server.temper.no_drive = true;
+    world.server.temper.no_network = true;
+    world.run_to(Phase::Available);
+    assert!(world.events.contains(&"NoBootMethod"), "{:?}", world.events);
 }
 
 #[test]

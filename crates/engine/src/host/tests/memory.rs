@@ -497,13 +497,103 @@ fn an_edited_anchor_does_not_bring_a_running_server_back_to_where_it_may_be_swit
 }
 
 #[test]
-fn an_anchor_that_goes_back_from_written_is_taken_for_a_crash_and_the_boot_is_looked_at_anew() {
-    let mut world = World::with(ordered("a", IMAGE));
-    world.run_to(Phase::Provisioning);
-    let good = world.anchor();
-    world.annotation = Some(edited(&good, Milestone::Armed, good.seq + 1, true));
-    world.consumer = Whereabouts::Alive;
-    world.run_to(Phase::Provisioned);
+fn an_anchor_that_goes_back_from_written_is_not_believed() {
+    for milestone in [Milestone::None, Milestone::Armed] {
+        for ahead in [0, 1] {
+            let mut world = World::with(ordered("a", IMAGE));
+            world.run_to(Phase::Provisioning);
+            let (good, acts) = (world.anchor(), world.acts().len());
+            world.annotation = Some(edited(&good, milestone, good.seq + ahead, true));
+            world.consumer = Whereabouts::Alive;
+            world.run(3600);
+            let shown = format!("{milestone:?}, {ahead} ahead");
+            assert_eq!((world.fault(), world.acts().len()), (Some(Kind::AnchorEdited), acts), "{shown}");
+            assert_eq!(world.server.starts, 1, "{shown}");
+            // As the message says.
+            world.annotation = None;
+            world.run_to(Phase::Provisioned);
+            world.run(60);
+            assert_eq!((world.server.starts, world.fault()), (1, None), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn an_anchor_contradicts_what_is_known_only_if_it_goes_back_within_a_deployment_that_may_run() {
+    use Milestone::{Armed, None, Provisioned, Releasing, Written};
+    let anchor = |milestone, deployment: &str, adopted| Anchor {
+        claim: Some(claim("a")),
+        deployment: Some(deployment.into()),
+        milestone,
+        adopted,
+        seq: 7,
+        ..Anchor::default()
+    };
+    let all = [None, Armed, Written, Provisioned, Releasing];
+    for known in all {
+        for shown in all {
+            let goes_back = shown < known && known >= Written;
+            let contradicts = |shown: &Anchor, adopted| shown.contradicts(&anchor(known, "d", adopted)).is_some();
+            assert_eq!(contradicts(&anchor(shown, "d", false), false), goes_back, "{known:?} to {shown:?}");
+            assert!(!contradicts(&anchor(shown, "d", false), true), "adopted, {known:?} to {shown:?}");
+            assert!(!contradicts(&anchor(shown, "e", false), false), "another deployment");
+            assert!(!contradicts(&Anchor { seq: 6, ..anchor(shown, "d", false) }, false), "an old copy");
+        }
+    }
+}
+
+#[test]
+fn an_announced_claim_is_accepted_with_the_anchor_that_it_brought() {
+    for online in [None, Some(false)] {
+        let mut world = World::with(Goal { online, ..Goal::default() });
+        world.run(60);
+        world.announce("a");
+        let (announced, writes) = (world.annotation.clone(), world.writes);
+        assert_eq!(world.anchor().milestone, Milestone::Armed);
+        world.run_until(60, |world| world.acts().contains(&"InsertMedia"));
+        assert_eq!((world.annotation.clone(), world.writes), (announced, writes + 1), "only the status is written");
+        world.run_to(Phase::Provisioned);
+        assert_eq!((world.server.runs.clone(), world.server.starts), (Runs::Image(IMAGE.into()), 1));
+    }
+}
+
+#[test]
+fn nothing_is_done_for_an_announced_claim_of_a_ghost() {
+    let mut world = World::with(Goal::default());
     world.run(60);
-    assert_eq!((world.server.starts, world.fault()), (1, None));
+    world.announce("a");
+    world.claimer = Whereabouts::Gone;
+    world.run(3600);
+    assert_eq!((world.phase(), world.goal.claim.clone()), (Phase::Available, None));
+    assert_eq!((world.acts(), world.anchor().is_in_use()), (Vec::new(), false));
+}
+
+#[test]
+fn an_announced_claim_that_is_taken_off_leaves_the_server_as_it_was() {
+    let mut world = World::with(Goal { online: Some(true), ..Goal::default() });
+    world.run(300);
+    let acts = world.acts();
+    world.announce("a");
+    world.goal = Goal { online: Some(true), ..Goal::default() };
+    world.consumer = Whereabouts::Gone;
+    world.run(600);
+    assert!(world.phase() == Phase::Available && world.server.on);
+    assert_eq!((world.acts(), world.anchor().is_in_use()), (acts, false));
+}
+
+#[test]
+fn an_armed_host_whose_status_is_older_than_one_step_is_not_taken_for_free() {
+    let mut world = World::with(Goal::default());
+    world.run(60);
+    let old = world.status.clone();
+    world.goal = ordered("a", IMAGE);
+    world.run_until(60, |world| world.acts().contains(&"InsertMedia"));
+    let anchor = Anchor { seq: world.anchor().seq + 1, ..world.anchor() };
+    world.annotation = Some(anchor.to_json());
+    world.status = old;
+    world.goal = Goal::default();
+    world.consumer = Whereabouts::Gone;
+    world.run_to(Phase::Deprovisioning);
+    world.run_to(Phase::Available);
+    assert!(world.server.is_tidy());
 }

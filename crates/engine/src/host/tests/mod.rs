@@ -19,6 +19,7 @@ mod power;
 mod recipe;
 mod release;
 mod rest;
+mod running;
 mod shared;
 mod totality;
 

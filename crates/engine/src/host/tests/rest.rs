@@ -156,3 +156,44 @@ fn parts_of_the_inventory_that_could_not_be_read_are_read_later() {
     assert_eq!(world.record().unread, None);
     assert_eq!(world.fault(), None);
 }
+
+#[test]
+fn a_look_that_nobody_answers_is_asked_for_again_within_minutes() {
+    let parked = || {
+        let mut world = World::provisioned();
+        world.goal.road = Road::Park;
+        world
+    };
+    let table = vec![
+        ("new", World::new(Goal::default(), Server::running())),
+        ("available", World::available()),
+        ("ordered", World::with(ordered("a", IMAGE))),
+        ("provisioned", World::provisioned()),
+        ("parked", parked()),
+    ];
+    for (name, mut world) in table {
+        // Whoever was to look is gone, and with it all that it had seen.
+        world.sight = None;
+        for _ in 0..3 {
+            let next = world.decide();
+            assert!(next.look.is_some() && next.acts.is_empty(), "{name}: {next:#?}");
+            let again = next.again.unwrap_or_else(|| panic!("{name}: nobody asks again"));
+            assert!(again > world.now && again <= world.now + secs(300), "{name}: {again}");
+            world.now = again;
+        }
+    }
+}
+
+#[test]
+fn an_inventory_that_takes_several_looks_is_gone_on_with_every_five_minutes() {
+    let mut world = World::new(Goal::default(), Server::off());
+    world.server.temper.unread = vec![Part::Drives];
+    world.server.temper.goes_on = true;
+    world.run_to(Phase::Available);
+    for _ in 0..6 {
+        let before = world.record().unread.unwrap().last;
+        world.run(6 * 60);
+        let unread = world.record().unread.unwrap();
+        assert!(unread.last > before && unread.tries == 1, "it is not put off later and later: {unread:?}");
+    }
+}

@@ -32,6 +32,8 @@ pub(super) struct Temper {
     pub(super) fails: Option<(&'static str, Kind)>,
     /// Has no virtual CD drive.
     pub(super) no_drive: bool,
+    /// Cannot be set to boot from the network, and says so.
+    pub(super) no_network: bool,
     /// Reports the former power state for this long.
     pub(super) lies: i64,
     /// A power change takes this long.
@@ -70,6 +72,8 @@ pub(super) struct Temper {
     pub(super) image_schemes: Vec<String>,
     /// Cannot tell these parts of the inventory.
     pub(super) unread: Vec<Part>,
+    /// The next look goes on with these.
+    pub(super) goes_on: bool,
 }
 
 impl Temper {
@@ -80,6 +84,7 @@ impl Temper {
             lacks: None,
             fails: None,
             no_drive: false,
+            no_network: false,
             lies: 0,
             slow: 2,
             post: 30,
@@ -99,6 +104,7 @@ impl Temper {
             shares_drives: false,
             image_schemes: Vec::new(),
             unread: Vec::new(),
+            goes_on: false,
         }
     }
 
@@ -144,6 +150,17 @@ fn odd_name(image: &str) -> String {
 
 fn after(at: Timestamp, secs: i64) -> Timestamp {
     at + SignedDuration::from_secs(secs)
+}
+
+impl Temper {
+    fn hardware(&self) -> Hardware {
+        Hardware {
+            unread: self.unread.clone(),
+            goes_on: self.goes_on,
+            network_boot: self.no_network.then_some(false),
+            ..Hardware::default()
+        }
+    }
 }
 
 impl Server {
@@ -315,8 +332,7 @@ impl Server {
             boot: (!self.temper.silent_boot).then(|| used.unwrap_or_else(|| self.boot.clone())),
             progress,
             media: (scope >= Scope::Boot).then(|| if self.temper.no_drive { Vec::new() } else { vec![drive] }),
-            hardware: (scope >= Scope::Inventory)
-                .then(|| Box::new(Hardware { unread: self.temper.unread.clone(), ..Hardware::default() })),
+            hardware: (scope >= Scope::Inventory).then(|| Box::new(self.temper.hardware())),
             uuid: self.uuid.clone(),
             certificate: self.certificate.clone(),
             shares_drives: self.temper.shares_drives,

@@ -1,4 +1,7 @@
 //! Whatever a status, an annotation or a clock says, the step answers: no panic, no dead end, no act without a look.
+//!
+//! Strategies of whole structs are boxed: unboxed, the value tree of a record holds those of all its parts, is handed on by value
+//! through every layer of proptest, and without optimisation overflows the stack of a test's thread.
 
 use jiff::Timestamp;
 use proptest::{option::of, prelude::*, test_runner::Config};
@@ -40,6 +43,7 @@ fn kind() -> impl Strategy<Value = Kind> {
         Kind::Refused,
         Kind::Unsupported,
         Kind::BootIgnored,
+        Kind::ServerRunning,
         Kind::SystemChanged,
         Kind::PowerStuck,
         Kind::ConsumerMismatch,
@@ -74,10 +78,10 @@ fn id() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["a", "b"])
 }
 
-fn anchor() -> impl Strategy<Value = Anchor> {
+fn anchor() -> BoxedStrategy<Anchor> {
     let hold = (time(), count(), inputs()).prop_map(|(until, count, inputs)| AuthHold { until, count, inputs });
-    (number(), of(id()), of(id()), milestone(), any::<bool>(), any::<bool>(), of(id()), of(hold)).prop_map(
-        |(seq, claimed, deployment, milestone, adopted, powered_on, uuid, hold)| Anchor {
+    (number(), of(id()), of(id()), milestone(), any::<bool>(), any::<bool>(), of(id()), of(hold))
+        .prop_map(|(seq, claimed, deployment, milestone, adopted, powered_on, uuid, hold)| Anchor {
             seq,
             claim: claimed.map(claim),
             deployment: deployment.map(|id| order(id, IMAGE).deployment),
@@ -91,14 +95,14 @@ fn anchor() -> impl Strategy<Value = Anchor> {
                 since: if adopted { Since::Claim } else { Since::Release },
             }),
             ..Anchor::default()
-        },
-    )
+        })
+        .boxed()
 }
 
-fn fault() -> impl Strategy<Value = Fault> {
+fn fault() -> BoxedStrategy<Fault> {
     let origin = prop::sample::select(vec![Origin::Look, Origin::Act, Origin::Object]);
-    (failure(), origin, count(), time(), time(), time(), inputs()).prop_map(
-        |(failure, origin, count, since, last, next_try, inputs)| Fault {
+    (failure(), origin, count(), time(), time(), time(), inputs())
+        .prop_map(|(failure, origin, count, since, last, next_try, inputs)| Fault {
             failure,
             origin,
             count,
@@ -106,8 +110,8 @@ fn fault() -> impl Strategy<Value = Fault> {
             last,
             next_try,
             inputs,
-        },
-    )
+        })
+        .boxed()
 }
 
 fn doing() -> impl Strategy<Value = Doing> {
@@ -145,49 +149,51 @@ fn power() -> impl Strategy<Value = PowerState> {
     ])
 }
 
-fn record() -> impl Strategy<Value = Record> {
+fn record() -> BoxedStrategy<Record> {
     let first = (phase(), time(), of(phase()), anchor(), any::<bool>(), number(), of(doing()));
     let disarming = (count(), time(), any::<bool>()).prop_map(|(tries, last, over)| Disarming { tries, last, over });
     let moving = (time(), of(number()), any::<bool>()).prop_map(|(since, act, inserts)| Moving { since, act, inserts });
     let second =
         ((of(time()), of(moving), of(disarming)), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
-    (first, second).prop_map(
-        |(
-            (phase, since, left, anchor, inspected, acted, doing),
-            ((started, media, disarming), power, wait, fault, beneath, id, moments),
-        )| {
-            let moment = Moment { at: since, phase, message: String::new() };
-            Record {
-                phase,
-                since,
-                left,
-                anchor,
-                target: id.map(str::to_owned),
-                inspected,
-                unread: left.map(|_| Unread {
-                    parts: vec![Part::Drives],
-                    tries: u32::try_from(moments).unwrap(),
-                    last: since,
-                }),
-                acted,
-                doing,
-                started,
-                assumed_booted: inspected,
-                disarming,
-                media,
-                power,
-                wait,
-                fault,
-                beneath,
-                rebooted: id.map(str::to_owned),
-                inspection: id.map(str::to_owned),
-                timeline: vec![moment; moments],
-            }
-        },
-    )
+    (first, second)
+        .prop_map(
+            |(
+                (phase, since, left, anchor, inspected, acted, doing),
+                ((started, media, disarming), power, wait, fault, beneath, id, moments),
+            )| {
+                let moment = Moment { at: since, phase, message: String::new() };
+                Record {
+                    phase,
+                    since,
+                    left,
+                    anchor,
+                    target: id.map(str::to_owned),
+                    inspected,
+                    unread: left.map(|_| Unread {
+                        parts: vec![Part::Drives],
+                        tries: u32::try_from(moments).unwrap(),
+                        last: since,
+                    }),
+                    acted,
+                    doing,
+                    started,
+                    assumed_booted: inspected,
+                    disarming,
+                    media,
+                    power,
+                    wait,
+                    fault,
+                    beneath,
+                    rebooted: id.map(str::to_owned),
+                    inspection: id.map(str::to_owned),
+                    timeline: vec![moment; moments],
+                }
+            },
+        )
+        .boxed()
 }
 
-fn seen() -> impl Strategy<Value = Seen> {
+fn seen() -> BoxedStrategy<Seen> {
     let persistence = prop::sample::select(vec![Persistence::Disabled, Persistence::Once, Persistence::Continuous]);
     let target = prop::sample::select(vec![BootTarget::None, BootTarget::Cd, BootTarget::Hdd]);
     let boot = (target, persistence).prop_map(|(target, persistence)| BootOverride {
@@ -200,8 +206,8 @@ fn seen() -> impl Strategy<Value = Seen> {
     let media = of(id()).prop_map(|image| {
         vec![Media { slot: "Cd".into(), inserted: image.is_some(), image: image.map(str::to_owned) }]
     });
-    (power(), of(boot), progress, of(media), any::<bool>(), of(id())).prop_map(
-        |(power, boot, progress, media, hardware, uuid)| Seen {
+    (power(), of(boot), progress, of(media), any::<bool>(), of(id()))
+        .prop_map(|(power, boot, progress, media, hardware, uuid)| Seen {
             power,
             boot,
             progress,
@@ -209,11 +215,11 @@ fn seen() -> impl Strategy<Value = Seen> {
             hardware: hardware.then(|| Box::new(Hardware::default())),
             uuid: uuid.map(str::to_owned),
             ..Seen::default()
-        },
-    )
+        })
+        .boxed()
 }
 
-fn sight() -> impl Strategy<Value = Sight> {
+fn sight() -> BoxedStrategy<Sight> {
     let outcome = (number(), prop_oneof![Just(Ok(())), failure().prop_map(Err)], any::<bool>())
         .prop_map(|(number, result, not_performed)| Outcome { number, result, not_performed });
     let seen = prop_oneof![3 => seen().prop_map(Ok), 1 => failure().prop_map(Err)];
@@ -231,8 +237,8 @@ fn sight() -> impl Strategy<Value = Sight> {
         Whereabouts::Gone,
         Whereabouts::Unknown("why".into()),
     ]);
-    (of(bmc), inputs(), id(), (consumer.clone(), consumer), any::<[bool; 2]>(), any::<u8>()).prop_map(
-        |(bmc, inputs, target, (consumer, claimer), [granted, fetched], spread)| Sight {
+    (of(bmc), inputs(), id(), (consumer.clone(), consumer), any::<[bool; 2]>(), any::<u8>())
+        .prop_map(|(bmc, inputs, target, (consumer, claimer), [granted, fetched], spread)| Sight {
             now: start_of_time(),
             inputs,
             target: target.into(),
@@ -244,11 +250,11 @@ fn sight() -> impl Strategy<Value = Sight> {
             fetched: fetched.then(start_of_time),
             held: None,
             spread,
-        },
-    )
+        })
+        .boxed()
 }
 
-fn goal() -> impl Strategy<Value = Goal> {
+fn goal() -> BoxedStrategy<Goal> {
     let road = prop::sample::select(vec![
         Road::Manage,
         Road::Manage,
@@ -258,20 +264,21 @@ fn goal() -> impl Strategy<Value = Goal> {
         Road::Delete(Farewell::Tidy),
         Road::Delete(Farewell::Force),
     ]);
-    (road, of(id()), any::<bool>(), of(any::<bool>()), of(id()), of(id()), of(id()), of(id())).prop_map(
-        |(road, claimed, ordered, online, reboot, inspect, release, provision)| Goal {
+    (road, of(id()), any::<bool>(), of(any::<bool>()), of(id()), of(id()), of(id()), of(id()))
+        .prop_map(|(road, claimed, ordered, online, reboot, inspect, release, provision)| Goal {
             road,
             claim: claimed.map(claim),
             author: if release == provision { Author::Hand } else { Author::Claimer },
             order: claimed.filter(|_| ordered).map(|id| order(id, IMAGE)),
             online,
+            claimable_while_running: reboot == inspect,
             reboot: reboot.map(str::to_owned),
             inspect: inspect.map(str::to_owned),
             release: release.map(str::to_owned),
             provision: provision.map(str::to_owned),
             ..Goal::default()
-        },
-    )
+        })
+        .boxed()
 }
 
 proptest! {
@@ -284,6 +291,7 @@ proptest! {
         let next = step(&goal, remembered, &sight);
         let moves = !next.acts.is_empty() || next.look.is_some() || next.again.is_some();
         prop_assert!(moves || next.finished || next.record.phase == Phase::Detached, "stuck: {next:#?}");
+        prop_assert!(next.look.is_none() || next.again.is_some(), "a look that is lost is never taken again: {next:#?}");
         prop_assert!(next.again.is_none_or(|again| again > sight.now || next.inquire.is_some()), "again at {:?}", next.again);
         if let Some(wait) = &next.record.wait {
             prop_assert!(wait.since <= sight.now, "{wait:?}");

@@ -14,9 +14,9 @@ use crate::{
     failure::Kind,
     host::{
         Act, Anchor, Author, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase,
-        PowerRequest, Record, Remembered, Request, Road, Sight, Starts, Step, Undo, Whereabouts, step,
+        PowerRequest, Recipe, Record, Remembered, Request, Road, Sight, Starts, Step, Undo, Whereabouts, step,
     },
-    server::{BootTarget, Scope},
+    server::{BootTarget, PowerState, Scope},
 };
 
 /// What befalls one reconcile.
@@ -154,6 +154,30 @@ impl World {
 
     pub(super) fn phase(&self) -> Phase {
         self.status.as_ref().unwrap().phase
+    }
+
+    /// Claims the host if it is free, and announces that in its anchor, in one write.
+    pub(super) fn announce(&mut self, id: &str) {
+        let Remembered { anchor, record } = self.remembered();
+        let (Ok(Some(anchor)), Some(record)) = (anchor, record) else { return };
+        let anchor = anchor.settled(&record.anchor);
+        let is_free = record.phase == Phase::Available && !anchor.is_in_use() && self.goal.road == Road::Manage;
+        if !is_free || self.goal.claim.is_some() {
+            return;
+        }
+        let ordered = super::ordered(id, super::IMAGE);
+        let (Some(claim), Some(order)) = (ordered.claim, ordered.order) else { return };
+        let announced = anchor.announcing(
+            claim.clone(),
+            order.deployment.clone(),
+            order.recipe.as_ref().map(Recipe::undo).unwrap_or_default(),
+            self.goal.power_request(),
+        );
+        self.annotation = Some(announced.to_json());
+        self.goal.claim = Some(claim);
+        self.goal.order = Some(order);
+        self.goal.author = Author::Claimer;
+        self.goal.release = None;
     }
 
     /// Names of the acts that were performed.
@@ -306,6 +330,7 @@ impl World {
         {
             assert!(matches!(self.claimer, Whereabouts::Alive | Whereabouts::Unknown(_)), "accepted a ghost's claim");
         }
+        self.check_stop(remembered, sight, next);
         if next.unclaim {
             assert!(
                 self.goal.author == Author::Claimer && self.claimer == Whereabouts::Gone,
@@ -333,6 +358,27 @@ impl World {
         check_retry(remembered, next);
     }
 
+    /// A machine's claim never cuts the power of a server that was found running although nobody asked for it.
+    fn check_stop(&self, remembered: &Remembered, sight: &Sight, next: &Step) {
+        let known = remembered.record.iter().map(|record| &record.anchor);
+        let known = known.chain(remembered.anchor.iter().flatten()).max_by_key(|anchor| anchor.seq);
+        let is_begun = known.is_some_and(|anchor| anchor.milestone != Milestone::None || anchor.adopted);
+        let is_machines = self.goal.claim.is_some() && self.goal.author == Author::Claimer;
+        if is_begun || !is_machines || !next.acts.iter().any(|act| matches!(act, Act::PowerOff | Act::ShutDown)) {
+            return;
+        }
+        // What the claim outdated was asked until then.
+        let is_bound = known.is_some_and(|anchor| anchor.claim.is_some());
+        let stale = if is_bound { &self.stale_before } else { &self.stale };
+        let asked = self.goal.online.filter(|_| stale.is_none() || *stale != self.goal.power_request());
+        let shown = sight.bmc.as_ref().and_then(|bmc| Some(bmc.seen.as_ref().ok()?.power));
+        let runs = matches!(shown, Some(PowerState::On | PowerState::PoweringOn | PowerState::Paused));
+        assert!(
+            !runs || asked.is_some() || self.goal.claimable_while_running,
+            "a machine's claim cuts the power of a server that nobody asked for: {next:#?}"
+        );
+    }
+
     /// One turn of the loop, and of the hands if they are needed. Answers when to come back.
     pub(super) fn reconcile(&mut self, mishap: Mishap) -> Timestamp {
         let soon = self.now + secs(1);
@@ -340,7 +386,13 @@ impl World {
             return soon;
         }
         let Remembered { anchor, record } = self.remembered();
-        let known = record.map(|record| record.anchor).into_iter().chain(anchor.ok().flatten());
+        let recorded = record.map(|record| record.anchor);
+        // A claim that is only announced is none yet.
+        let stored = anchor.ok().flatten().map(|anchor| match &recorded {
+            Some(recorded) => anchor.settled(recorded),
+            None => anchor,
+        });
+        let known = recorded.into_iter().chain(stored);
         let before = known.max_by_key(|anchor| anchor.seq).unwrap_or_default();
         let next = self.decide();
         self.last = Some(next.clone());
