@@ -42,6 +42,9 @@ impl Scene<'_> {
         let is_stale = anchor.outdated.as_ref().is_some_and(|outdated| outdated.since == Since::Release);
         let online = self.goal.online.filter(|_| !is_stale);
         if is_meant || !runs_unasked(seen.power, online, self.goal.claimable_while_running) {
+            if self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::ServerRunning) {
+                self.recovered();
+            }
             return false;
         }
         let message = "The server runs although nobody asked for it (spec.online is not set), so somebody may use it. No machine takes it, and nothing was done to it. Set spec.online: false to have it switched off, or spec.claimableWhileRunning: true to have it taken as it is.";
