@@ -360,9 +360,9 @@ impl World {
 
     /// A machine's claim never cuts the power of a server that was found running although nobody asked for it.
     fn check_stop(&self, remembered: &Remembered, sight: &Sight, next: &Step) {
-        let known = remembered.record.iter().map(|record| &record.anchor);
-        let known = known.chain(remembered.anchor.iter().flatten()).max_by_key(|anchor| anchor.seq);
-        let is_begun = known.is_some_and(|anchor| anchor.milestone != Milestone::None || anchor.adopted);
+        let known = known_anchor(remembered);
+        let is_begun = known.as_ref().is_some_and(|anchor| anchor.milestone != Milestone::None || anchor.adopted)
+            || next.heeded.contains(&Request::Provision);
         let is_machines = self.goal.claim.is_some() && self.goal.author == Author::Claimer;
         if is_begun || !is_machines || !next.acts.iter().any(|act| matches!(act, Act::PowerOff | Act::ShutDown)) {
             return;
@@ -385,15 +385,7 @@ impl World {
         if self.finished {
             return soon;
         }
-        let Remembered { anchor, record } = self.remembered();
-        let recorded = record.map(|record| record.anchor);
-        // A claim that is only announced is none yet.
-        let stored = anchor.ok().flatten().map(|anchor| match &recorded {
-            Some(recorded) => anchor.settled(recorded),
-            None => anchor,
-        });
-        let known = recorded.into_iter().chain(stored);
-        let before = known.max_by_key(|anchor| anchor.seq).unwrap_or_default();
+        let before = known_anchor(&self.remembered()).unwrap_or_default();
         let next = self.decide();
         self.last = Some(next.clone());
         self.events.extend(next.events.iter().map(|event| event.reason));
@@ -665,6 +657,16 @@ impl Record {
     fn doing_is(&self, deed: Deed) -> bool {
         self.doing.as_ref().is_some_and(|doing| doing.what == deed)
     }
+}
+
+/// The anchor that counts. A claim that is only announced is none yet.
+fn known_anchor(remembered: &Remembered) -> Option<Anchor> {
+    let recorded = remembered.record.as_ref().map(|record| record.anchor.clone());
+    let stored = remembered.anchor.clone().ok().flatten().map(|anchor| match &recorded {
+        Some(recorded) => anchor.settled(recorded),
+        None => anchor,
+    });
+    recorded.into_iter().chain(stored).max_by_key(|anchor| anchor.seq)
 }
 
 /// A deployment never goes back.
