@@ -442,7 +442,7 @@ impl World {
         let is_refused = |world: &Self| world.fault() == Some(Kind::ServerRunning);
         self.run_until(30 * 3600, |world| done(world) || is_refused(world));
         if is_refused(self) {
-            assert_eq!(self.anchor().milestone, Milestone::None, "refused a deployment that had begun");
+            assert_eq!(self.record().anchor.milestone, Milestone::None, "refused a deployment that had begun");
             self.goal.claimable_while_running = true;
         }
     }
