@@ -120,15 +120,24 @@ impl Anchor {
             Milestone::Releasing => true,
             Milestone::Armed | Milestone::Written | Milestone::Provisioned => !self.adopted,
         };
-        let of_format_1 = || if is_ours { vec![Undo::Media, Undo::Boot(BootTarget::Cd)] } else { Vec::new() };
-        self.undo.clone().unwrap_or_else(of_format_1)
+        self.undo.clone().unwrap_or_else(|| if is_ours { Self::of_format_1() } else { Vec::new() })
     }
 
-    /// Remembers what is about to be done, before it is.
-    pub(super) fn will_undo(&mut self, undo: &[Undo]) {
-        let mut all = self.undo();
-        all.extend(undo.iter().filter(|one| !all.contains(one)).cloned().collect::<Vec<_>>());
+    /// The server is about to be prepared for its order. What of that must be undone is remembered before it is done, together with
+    /// whatever was done for an earlier order of this claim. Nobody knows what was done to a server that was adopted.
+    pub(super) fn arm(&mut self, undo: &[Undo]) {
+        let mut all = if std::mem::take(&mut self.adopted) { Self::of_format_1() } else { self.undo() };
+        for one in undo {
+            if !all.contains(one) {
+                all.push(one.clone());
+            }
+        }
         self.undo = Some(all);
+        self.milestone = Milestone::Armed;
+    }
+
+    fn of_format_1() -> Vec<Undo> {
+        vec![Undo::Media, Undo::Boot(BootTarget::Cd)]
     }
 
     /// The anchor that a free host gets when a claim is accepted and its first act is decided. Whoever writes a claim stores it

@@ -205,9 +205,7 @@ impl Scene<'_> {
         }
         if !self.acts.is_empty() {
             // From now on the server is prepared for its order, whatever it was used for.
-            self.record.anchor.will_undo(&plan.undo);
-            self.record.anchor.milestone = Milestone::Armed;
-            self.record.anchor.adopted = false;
+            self.record.anchor.arm(&plan.undo);
         }
     }
 
