@@ -363,8 +363,9 @@ impl World {
         if is_begun || !is_machines || !next.acts.iter().any(|act| matches!(act, Act::PowerOff | Act::ShutDown)) {
             return;
         }
-        // What the claim outdated was asked until then.
-        let is_bound = known.is_some_and(|anchor| anchor.claim.is_some());
+        // What the claim outdated was asked until then, also if the claim was stored and nothing came of it yet.
+        let stored = remembered.anchor.iter().flatten().any(|anchor| anchor.claim.is_some());
+        let is_bound = stored || known.is_some_and(|anchor| anchor.claim.is_some());
         let stale = if is_bound { &self.stale_before } else { &self.stale };
         let asked = self.goal.online.filter(|_| stale.is_none() || *stale != self.goal.power_request());
         let shown = sight.bmc.as_ref().and_then(|bmc| Some(bmc.seen.as_ref().ok()?.power));
