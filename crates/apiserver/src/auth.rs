@@ -21,10 +21,10 @@ use std::sync::{Arc, LazyLock};
 
 use http::{Extensions, HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
+use store::Store;
 
 use crate::clock::Clock;
 use crate::status::Failure;
-use crate::store::Store;
 use crate::tls::{Peer, Pki};
 
 const AUTHENTICATED: &str = "system:authenticated";

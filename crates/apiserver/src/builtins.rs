@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use cel::Rules;
+use schema::Schema;
+use schema::object;
 use serde_json::Value;
 
-use crate::cel::Rules;
-use crate::object;
 use crate::resource::{Cell, Column, Convert, Hooks, Resource, Scope, Version};
-use crate::schema::Schema;
 use crate::status::Failure;
 use crate::table::age;
 

@@ -5,11 +5,11 @@
 
 use std::ops::ControlFlow;
 
+use schema::object;
 use serde_json::Value;
+use store::{Revision, Scan, Store};
 
-use crate::object;
 use crate::status::Failure;
-use crate::store::{Revision, Scan, Store};
 use crate::verbs::store_failure;
 
 pub(crate) mod conditions;

@@ -24,12 +24,12 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use store::{Event, Revision, Scan, Store, StoreError, Watch};
 use tokio_util::sync::CancellationToken;
 
 use self::attend::{Outcome, attend};
 use self::graph::{Facts, Graph};
 use self::queue::Queue;
-use crate::store::{Event, Revision, Scan, Store, StoreError, Watch};
 use crate::verbs::Api;
 
 /// Where all objects are.

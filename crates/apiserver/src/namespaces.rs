@@ -16,16 +16,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use schema::object;
 use serde_json::Value;
+use store::{Event, Revision, Scan, StoreError, Watch};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use self::conditions::Remains;
 use crate::catalogue::Served;
-use crate::object;
 use crate::resource::{Part, Scope};
 use crate::status::Failure;
-use crate::store::{Event, Revision, Scan, StoreError, Watch};
 use crate::verbs::{Api, DeleteOptions, Deleted, Propagation, WriteOptions};
 
 const FINALIZER: &str = "kubernetes";

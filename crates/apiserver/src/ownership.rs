@@ -17,6 +17,8 @@ use std::sync::LazyLock;
 
 use http::StatusCode;
 use jiff::Timestamp;
+use schema::Schema;
+use schema::object;
 use serde_json::{Map, Value};
 
 use self::compare::{compare, fields_of};
@@ -24,9 +26,7 @@ use self::fields::{FieldSet, as_go_writes};
 pub(crate) use self::managers::Operation;
 use self::managers::{Conflict, Manager, Managers};
 use self::shape::Shape;
-use crate::object;
 use crate::resource::{Part, Resource, Version};
-use crate::schema::Schema;
 use crate::status::{Cause, Details, Failure};
 
 /// Who writes, what, and how.

@@ -11,15 +11,14 @@ use serde_json::{Map, Value};
 
 pub use self::json::{json, unknown_fields};
 pub use self::strategic::strategic;
-use crate::object::json_kind;
-use crate::status::{Details, Failure};
+use crate::status::{Details, Failure, wrong_type};
 
 /// Merge patch: RFC 7386, except that nulls inside lists are dropped too, unless the list takes the place of an object.
 pub fn merge(object: &Value, patch: &Value) -> Result<Value, Failure> {
     let Value::Object(patch) = patch else {
         return Err(Failure::bad_request(match patch {
             Value::Null => "Invalid JSON Patch".to_owned(),
-            other => format!("error decoding patch: {}", not_an_object(other)),
+            other => wrong_type("a merge patch", "an object", other),
         }));
     };
     let mut merged = object.clone();
@@ -66,9 +65,4 @@ fn not_applicable() -> Failure {
     );
     failure.details = Some(Box::<Details>::default());
     failure
-}
-
-/// What Go says of a document that should be an object and is not.
-fn not_an_object(value: &Value) -> String {
-    format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json_kind(value))
 }

@@ -1,7 +1,7 @@
 //! Request bodies in Kubernetes' protobuf envelope, read as JSON.
 //!
-//! kubectl and Go controllers send built-in kinds this way and do not fall back to JSON. What is read is what Go would
-//! write as JSON: empty texts and zeros are left out unless the field tells "unset" from "zero". Tables say which fields
+//! kubectl and Go controllers send built-in kinds this way and do not fall back to JSON. What is read is what they
+//! would write as JSON: empty texts and zeros are left out unless the field tells "unset" from "zero". Tables say which fields
 //! there are ([`tables`]); fields that they do not name are skipped.
 
 mod tables;
@@ -32,11 +32,8 @@ pub fn to_json(body: &[u8]) -> Result<Value, Failure> {
 /// there. Whether it is of that kind is for the caller to see.
 pub fn to_json_as(body: &[u8], api_version: &str, kind: &str) -> Result<Value, Failure> {
     let envelope = open(body).map_err(|why| {
-        // As much as Kubernetes shows of what it did not understand.
-        let shown = body.iter().take(1024).fold(String::new(), |shown, byte| shown + &format!("{byte:02x}"));
-        let shown = if body.is_empty() { "<empty>".to_owned() } else { shown };
         let wanted = if kind.is_empty() { String::new() } else { format!(" (must be of type {kind})") };
-        Failure::bad_request(format!("the object provided is unrecognized{wanted}: {why} ({shown})"))
+        Failure::bad_request(format!("the object provided is unrecognized{wanted}: {why}"))
     })?;
     let said_version = if envelope.api_version.is_empty() { api_version } else { &envelope.api_version };
     let said_kind = if envelope.kind.is_empty() { kind } else { &envelope.kind };
@@ -76,17 +73,11 @@ struct Envelope<'a> {
 }
 
 fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
-    if body.is_empty() {
-        return Err("empty data".to_owned());
-    }
     let Some(content) = body.strip_prefix(MAGIC) else {
-        return Err(format!(
-            "provided data does not appear to be a protobuf message, expected prefix {}",
-            bytes(MAGIC)
-        ));
+        return Err("the body is not Kubernetes' protobuf: it does not begin with \"k8s\\0\"".to_owned());
     };
     if content.is_empty() {
-        return Err("empty body".to_owned());
+        return Err("the body is empty".to_owned());
     }
     let mut envelope = Envelope::default();
     let mut reader = Reader::new(content, "Unknown");
@@ -110,12 +101,6 @@ fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
     Ok(envelope)
 }
 
-/// As Go's `%v` shows bytes.
-fn bytes(bytes: &[u8]) -> String {
-    let shown: Vec<String> = bytes.iter().map(ToString::to_string).collect();
-    format!("[{}]", shown.join(" "))
-}
-
 fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
@@ -136,7 +121,6 @@ impl Message {
 
 impl Kind {
     fn read(&self, name: &'static str, wire: Wire<'_>, object: &mut Map<String, Value>) -> Result<(), Fault> {
-        let fault = |wire: &Wire<'_>| Fault::WrongWire { field: name, wire: wire.kind() };
         let (value, skip) = match (self, wire) {
             (Kind::Text, Wire::Bytes(text)) => (lossy(text).into(), text.is_empty()),
             (Kind::OptionalText, Wire::Bytes(text)) => (lossy(text).into(), false),
@@ -165,7 +149,7 @@ impl Kind {
                 child(object, name).insert(key, value);
                 return Ok(());
             }
-            (_, wire) => return Err(fault(&wire)),
+            _ => return Err(Fault::WrongWire { field: name }),
         };
         if skip {
             object.remove(name);
@@ -184,7 +168,7 @@ impl Kind {
             match (number, wire) {
                 (1, Wire::Bytes(text)) => key = lossy(text),
                 (2, Wire::Bytes(bytes)) => value = bytes,
-                (1 | 2, wire) => return Err(Fault::WrongWire { field: name, wire: wire.kind() }),
+                (1 | 2, _) => return Err(Fault::WrongWire { field: name }),
                 _ => {}
             }
         }
@@ -233,8 +217,7 @@ fn time(bytes: &[u8], digits: u8) -> Result<Value, Fault> {
         match (number, wire) {
             (1, Wire::Varint(number)) => seconds = signed(number),
             (2, Wire::Varint(number)) => nanoseconds = signed(number),
-            (1, wire) => return Err(Fault::WrongWire { field: "seconds", wire: wire.kind() }),
-            (2, wire) => return Err(Fault::WrongWire { field: "nanos", wire: wire.kind() }),
+            (1 | 2, _) => return Err(Fault::Time),
             _ => {}
         }
     }
@@ -260,7 +243,7 @@ fn fields(bytes: &[u8]) -> Result<Value, Fault> {
             (1, Wire::Bytes(raw)) => {
                 value = serde_json::from_slice(raw).map_err(|error| Fault::Json(error.to_string()))?;
             }
-            (1, wire) => return Err(Fault::WrongWire { field: "Raw", wire: wire.kind() }),
+            (1, _) => return Err(Fault::WrongWire { field: "fieldsV1" }),
             _ => {}
         }
     }

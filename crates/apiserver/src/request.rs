@@ -3,8 +3,6 @@
 pub mod accept;
 pub mod body;
 pub(crate) mod drain;
-pub(crate) mod go_json;
-mod go_yaml;
 pub mod path;
 pub mod query;
 #[cfg(test)]

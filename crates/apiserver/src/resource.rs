@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use cel::Rules;
 use jiff::Timestamp;
+use schema::Schema;
+pub use schema::names::Scope;
 use serde_json::Value;
 
-use crate::cel::Rules;
-use crate::schema::Schema;
 use crate::status::{FieldError, Qualified};
 
 /// A resource in all its versions: one kind of object, one place in the store.
@@ -46,15 +47,6 @@ pub struct Resource {
     pub custom: bool,
     /// Whether it may be created and changed now: false while its CustomResourceDefinition is terminating.
     pub accepts_creates: bool,
-}
-
-/// Where objects live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// In namespaces.
-    Namespaced,
-    /// In the cluster.
-    Cluster,
 }
 
 /// One version of a resource.
@@ -162,7 +154,7 @@ impl Hooks {
         default: |_| {},
         prepare: |_, _, _| {},
         validate: |_, _, _, _| Vec::new(),
-        valid_name: crate::names::subdomain,
+        valid_name: schema::names::subdomain,
         warnings: |_| Vec::new(),
         deleting: |_| {},
         stays: |_| None,

@@ -8,9 +8,8 @@ use std::fmt;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-mod shown;
-
-pub(crate) use shown::{go_value, quoted, shown, shown_float};
+pub use schema::{FieldError, FieldFault};
+pub(crate) use schema::{quoted, wrong_type};
 
 /// What a client asked for could not be done.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -137,7 +136,7 @@ impl Failure {
             Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{kind} {name:?} is invalid: {sum}"))
                 .about(kind, name);
         if let Some(details) = &mut failure.details {
-            details.causes = errors.iter().map(FieldError::cause).collect();
+            details.causes = errors.iter().map(Cause::of).collect();
         }
         failure
     }
@@ -207,6 +206,10 @@ impl Details {
 }
 
 impl Cause {
+    fn of(error: &FieldError) -> Self {
+        Self { reason: error.reason().to_owned(), message: error.body(), field: error.path.clone() }
+    }
+
     fn to_json(&self) -> Value {
         let mut cause = Map::new();
         for (key, text) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
@@ -216,131 +219,4 @@ impl Cause {
         }
         Value::Object(cause)
     }
-}
-
-/// What is wrong with one field: `field.Error`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FieldError {
-    /// What kind of mistake it is.
-    pub fault: FieldFault,
-    /// Where: `spec.ports[0].name`, `metadata.annotations[a/b]`; empty means the object itself.
-    pub path: String,
-    /// The sentence after the value; may be empty.
-    pub detail: String,
-}
-
-/// The kinds of mistakes that Kubernetes tells apart.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FieldFault {
-    /// `Required value`.
-    Required,
-    /// `Duplicate value: …`.
-    Duplicate(Value),
-    /// `Invalid value: …`.
-    Invalid(Value),
-    /// `Invalid value: …`, for values that Go shows in a way of its own: this text, as it is.
-    InvalidShown(String),
-    /// `Invalid value: …`, with the cause `FieldValueTypeInvalid`.
-    TypeInvalid(Value),
-    /// `Unsupported value: …: supported values: …`, in this order.
-    Unsupported(Value, Vec<String>),
-    /// The same for values that Go shows in a way of its own: this text, as it is.
-    UnsupportedShown(String, Vec<String>),
-    /// `Forbidden`.
-    Forbidden,
-    /// `Too long: may not be more than … bytes`.
-    TooLong(usize),
-    /// `Too many: …: must have at most … items`.
-    TooMany {
-        /// How many there are; `None` is not said.
-        actual: Option<usize>,
-        /// How many there may be.
-        most: usize,
-    },
-    /// `Not found: …`.
-    NotFound(Value),
-    /// `Internal error`.
-    Internal,
-}
-
-impl FieldError {
-    /// A mistake with a sentence.
-    pub fn new(fault: FieldFault, path: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { fault, path: path.into(), detail: detail.into() }
-    }
-
-    /// `Invalid value`.
-    pub fn invalid(path: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self::new(FieldFault::Invalid(value.into()), path, detail)
-    }
-
-    /// `Required value`.
-    pub fn required(path: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self::new(FieldFault::Required, path, detail)
-    }
-
-    /// `Forbidden`.
-    pub fn forbidden(path: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self::new(FieldFault::Forbidden, path, detail)
-    }
-
-    fn cause(&self) -> Cause {
-        let reason = match self.fault {
-            FieldFault::Required => "FieldValueRequired",
-            FieldFault::Duplicate(_) => "FieldValueDuplicate",
-            FieldFault::Invalid(_) | FieldFault::InvalidShown(_) => "FieldValueInvalid",
-            FieldFault::TypeInvalid(_) => "FieldValueTypeInvalid",
-            FieldFault::Unsupported(..) | FieldFault::UnsupportedShown(..) => "FieldValueNotSupported",
-            FieldFault::Forbidden => "FieldValueForbidden",
-            FieldFault::TooLong(_) => "FieldValueTooLong",
-            FieldFault::TooMany { .. } => "FieldValueTooMany",
-            FieldFault::NotFound(_) => "FieldValueNotFound",
-            FieldFault::Internal => "InternalError",
-        };
-        Cause { reason: reason.to_owned(), message: self.body(), field: self.path.clone() }
-    }
-
-    /// The sentence without the path.
-    fn body(&self) -> String {
-        let mut body = match &self.fault {
-            FieldFault::Required => "Required value".to_owned(),
-            FieldFault::Duplicate(value) => format!("Duplicate value: {}", shown(value)),
-            FieldFault::Invalid(value) | FieldFault::TypeInvalid(value) => {
-                format!("Invalid value: {}", shown(value))
-            }
-            FieldFault::InvalidShown(shown) => format!("Invalid value: {shown}"),
-            FieldFault::Unsupported(value, supported) => unsupported(&shown(value), supported),
-            FieldFault::UnsupportedShown(shown, supported) => unsupported(shown, supported),
-            FieldFault::Forbidden => "Forbidden".to_owned(),
-            FieldFault::TooLong(most) => format!("Too long: may not be more than {most} bytes"),
-            FieldFault::TooMany { actual, most } => {
-                let actual = actual.map(|actual| format!("{actual}: ")).unwrap_or_default();
-                format!("Too many: {actual}must have at most {most} items")
-            }
-            FieldFault::NotFound(value) => format!("Not found: {}", shown(value)),
-            FieldFault::Internal => "Internal error".to_owned(),
-        };
-        if !self.detail.is_empty() {
-            body.push_str(": ");
-            body.push_str(&self.detail);
-        }
-        body
-    }
-}
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
-        }
-        f.write_str(&self.body())
-    }
-}
-
-fn unsupported(shown: &str, supported: &[String]) -> String {
-    if supported.is_empty() {
-        return format!("Unsupported value: {shown}");
-    }
-    let quoted: Vec<String> = supported.iter().map(|one| quoted(one)).collect();
-    format!("Unsupported value: {shown}: supported values: {}", quoted.join(", "))
 }

@@ -1,9 +1,9 @@
 //! Objects as rows of a table, and as metadata only.
 
 use jiff::Timestamp;
+use schema::object;
 use serde_json::{Map, Value, json};
 
-use crate::object;
 use crate::resource::{Cell, Column, Version};
 use crate::status::{Failure, FieldError};
 

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::Value;
+use store::{Entry, Revision, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::{Catalogue, Served, Shelf};
@@ -26,10 +27,9 @@ use crate::clock::Clock;
 use crate::request::query::FieldValidation;
 use crate::resource::{Part, Scope};
 use crate::status::{Failure, Qualified};
-use crate::store::{Entry, Revision, Store, StoreError};
 
 pub use self::decode::Incoming;
-pub(crate) use self::decode::{not_another_built_in, not_registered};
+pub(crate) use self::decode::not_another_built_in;
 pub use self::delete::{DeleteOptions, Deleted, Propagation};
 pub(crate) use self::lens::Lens;
 pub(crate) use self::list::{Found, prefix as list_prefix};
@@ -176,7 +176,7 @@ impl Api {
             return Ok(());
         };
         let found = self.get(&namespaces, "", namespace)?;
-        let going = crate::object::is_deleting(&found) || found["status"]["phase"] == "Terminating";
+        let going = schema::object::is_deleting(&found) || found["status"]["phase"] == "Terminating";
         if !going {
             return Ok(());
         }

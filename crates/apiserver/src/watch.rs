@@ -11,18 +11,18 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
+use schema::object;
 use serde_json::{Value, json};
+use store::{self, Event, Revision, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::{Catalogue, Served};
-use crate::object;
 use crate::request::query::{ListParameters, parse_uint};
 use crate::resource::Scope;
 use crate::selector::Selector;
 use crate::status::Failure;
-use crate::store::{self, Event, Revision, StoreError};
 use crate::verbs::{Api, Found, Lens, Page, Paging, list_prefix, plain_failure, store_failure, too_large_version};
 
 /// How often a bookmark is sent.
@@ -133,8 +133,7 @@ impl WatchOptions {
     pub fn read(parameters: &ListParameters, selector: Selector) -> Result<Self, Failure> {
         let revision = match parameters.resource_version.as_str() {
             "" => 0,
-            text => parse_uint(text)
-                .map_err(|why| plain_failure(format!("resourceVersion: Invalid value: {text:?}: {why}")))?,
+            text => parse_uint(text).map_err(|why| plain_failure(format!("resourceVersion: {why}")))?,
         };
         let start = match (parameters.send_initial_events, revision) {
             (Some(true), _) => Start::PresentWithBookmark,

@@ -102,6 +102,7 @@ impl Names {
                     });
                 }
                 sort_causes(members);
+                sort_remarks(members);
                 hide_prose(members);
                 if let Some(Value::Array(cells)) = members.get_mut("cells") {
                     for cell in cells {
@@ -183,7 +184,7 @@ fn sort_causes(members: &mut Map<String, Value>) {
     if causes.len() < 2 {
         return;
     }
-    causes.sort_by_key(|cause| [&cause["field"], &cause["message"]].map(Value::to_string));
+    causes.sort_by_key(|cause| [&cause["field"], &cause["reason"], &cause["message"]].map(Value::to_string));
     let sentence = |cause: &Value| {
         [&cause["field"], &cause["message"]].map(|one| one.as_str().unwrap_or_default().to_owned()).join(": ")
     };
@@ -195,6 +196,20 @@ fn sort_causes(members: &mut Map<String, Value>) {
         let mut lines: Vec<_> = message.lines().collect();
         lines.sort_unstable();
         *message = lines.join("\n");
+    }
+}
+
+/// Nobody relies on the order of remarks about fields, neither in warnings nor in a refusal.
+fn sort_remarks(members: &mut Map<String, Value>) {
+    if let Some(Value::Array(warnings)) = members.get_mut("warning") {
+        warnings.sort_by_key(Value::to_string);
+    }
+    for message in members.values_mut() {
+        let Value::String(text) = message else { continue };
+        let Some((before, remarks)) = text.split_once("strict decoding error: ") else { continue };
+        let mut remarks: Vec<_> = remarks.split(", ").collect();
+        remarks.sort_unstable();
+        *text = format!("{before}strict decoding error: {}", remarks.join(", "));
     }
 }
 

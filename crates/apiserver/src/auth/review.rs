@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use schema::object;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::{Attributes, Auth, Decision, User, authorize, jwt};
-use crate::object;
 use crate::status::{Failure, FieldError, Qualified};
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -300,9 +300,7 @@ pub(super) fn read_body<T: DeserializeOwned + Default>(group: &str, kind: &str, 
     if (!said_kind.is_empty() && said_kind != kind)
         || (!said_version.is_empty() && said_version != format!("{group}/v1"))
     {
-        return Err(refuse(format!(
-            "no kind {said_kind:?} is registered for version {said_version:?} in scheme \"pkg/runtime/scheme.go:110\""
-        )));
+        return Err(refuse(format!("kind must be {kind:?} and apiVersion \"{group}/v1\"")));
     }
     match body.get("spec") {
         None | Some(Value::Null) => Ok(T::default()),
@@ -310,7 +308,7 @@ pub(super) fn read_body<T: DeserializeOwned + Default>(group: &str, kind: &str, 
     }
 }
 
-/// Go reads null as nothing.
+/// Null is nothing.
 pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

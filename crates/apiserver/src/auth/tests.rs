@@ -9,12 +9,12 @@ use proptest::prelude::*;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
+use store::{Change, Expect, Store};
 use tower_service::Service;
 
 use super::{Auth, Decision, Gate, ReviewKind, StaticTokens, User, authorize, caller, jwt};
 use crate::clock::Clock;
 use crate::status::Failure;
-use crate::store::{Change, Expect, Store};
 use crate::tls::{Peer, Pki};
 
 struct Fixture {
@@ -264,7 +264,7 @@ async fn token_requests_that_make_no_sense_are_refused_in_kubernetes_words() {
         (
             json!({ "kind": "Foo", "apiVersion": "v1" }),
             400,
-            "Foo in version \"v1\" cannot be handled as a TokenRequest: no kind \"Foo\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:110\"",
+            "Foo in version \"v1\" cannot be handled as a TokenRequest: kind must be \"TokenRequest\" and apiVersion \"authentication.k8s.io/v1\"",
         ),
     ];
     for (body, code, message) in cases {
@@ -292,7 +292,7 @@ async fn tokens_for_others_are_not_for_us() {
     assert_eq!(answer["status"]["authenticated"], json!(true));
     assert_eq!(
         fixture.objection(&token),
-        "[invalid bearer token, token audiences [\"vault\" \"consul\"] is invalid for the target audiences \
+        "[invalid bearer token, token audiences [\"vault\", \"consul\"] is invalid for the target audiences \
          [\"https://kubernetes.default.svc.cluster.local\"]]"
     );
 }
@@ -470,7 +470,7 @@ fn questions_that_make_no_sense_are_refused_in_kubernetes_words() {
             "",
             json!({ "kind": "Foo", "apiVersion": "v1" }),
             400,
-            "Foo in version \"v1\" cannot be handled as a SelfSubjectReview: no kind \"Foo\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:110\"",
+            "Foo in version \"v1\" cannot be handled as a SelfSubjectReview: kind must be \"SelfSubjectReview\" and apiVersion \"authentication.k8s.io/v1\"",
         ),
     ];
     for (plural, namespace, body, code, message) in cases {

@@ -5,13 +5,13 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use ring::rand::SecureRandom as _;
+use schema::object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::review::{or_default, read_body};
 use super::{Auth, User, jwt};
-use crate::object;
 use crate::status::{Failure, FieldError, Qualified};
 
 /// Clocks differ; tokens hold this much longer, as Kubernetes has it.
@@ -177,11 +177,8 @@ impl Auth {
             .map(|&audience| audience.to_owned())
             .collect();
         if common.is_empty() {
-            return Err(because(format!(
-                "token audiences {} is invalid for the target audiences {}",
-                quoted(&for_whom),
-                quoted(audiences)
-            )));
+            let why = format!("token audiences {for_whom:?} is invalid for the target audiences {audiences:?}");
+            return Err(because(why));
         }
         self.check_time(&claims).map_err(because)?;
         let (namespace, name) = (text("/kubernetes.io/namespace"), text("/kubernetes.io/serviceaccount/name"));
@@ -240,12 +237,6 @@ impl Auth {
             .parse::<Timestamp>()
             .is_ok_and(|deleted| self.0.clock.now().duration_since(deleted) > LEEWAY)
     }
-}
-
-/// As Go's `%q` shows a list.
-fn quoted(texts: &[&str]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
-    format!("[{}]", texts.join(" "))
 }
 
 fn shown(seconds: i64) -> String {

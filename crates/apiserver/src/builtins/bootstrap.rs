@@ -3,13 +3,13 @@
 use futures::FutureExt as _;
 use futures::future::select_all;
 use http::StatusCode;
+use schema::object;
 use serde_json::{Value, json};
+use store::Event;
 use tokio::time::Duration;
 
-use crate::object;
 use crate::resource::Part;
 use crate::status::Failure;
-use crate::store::Event;
 use crate::verbs::{Api, WriteOptions};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -139,8 +139,8 @@ mod tests {
     use crate::builtins;
     use crate::catalogue::{Catalogue, Served, Shelf};
     use crate::clock::Clock;
-    use crate::store::Store;
     use crate::verbs::DeleteOptions;
+    use store::Store;
 
     fn api() -> Api {
         let catalogue = Catalogue::new(builtins::resources().unwrap());

@@ -1,37 +1,24 @@
-//! Built-ins as Kubernetes' decoder reads them: what has the wrong type is refused in Go's words, what nobody knows is
-//! dropped, moments and bytes get their usual form.
+//! Built-ins as Kubernetes' decoder reads them: what has the wrong type is refused, what nobody knows is dropped, moments and bytes get their usual form.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::STANDARD as STANDARD_ALPHABET;
+use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::schemas::{component_of, components, referred};
 use crate::catalogue::Served;
+use crate::status::wrong_type;
 
-mod base64_text;
-mod moment;
-
-/// Texts that are types of their own in Go, by structure and field.
-const NAMED: [(&str, &str, &str); 11] = [
-    ("Secret", "type", "v1.SecretType"),
-    ("NamespaceSpec", "finalizers", "v1.FinalizerName"),
-    ("NamespaceStatus", "phase", "v1.NamespacePhase"),
-    ("NamespaceCondition", "type", "v1.NamespaceConditionType"),
-    ("NamespaceCondition", "status", "v1.ConditionStatus"),
-    ("LeaseSpec", "strategy", "v1.CoordinatedLeaseStrategy"),
-    ("ObjectReference", "uid", "types.UID"),
-    ("CustomResourceDefinitionSpec", "scope", "v1.ResourceScope"),
-    ("CustomResourceConversion", "strategy", "v1.ConversionStrategyType"),
-    ("CustomResourceDefinitionCondition", "type", "v1.CustomResourceDefinitionConditionType"),
-    ("CustomResourceDefinitionCondition", "status", "v1.ConditionStatus"),
-];
+/// Kubernetes does not mind bits that mean nothing.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(&STANDARD_ALPHABET, PAD.with_decode_allow_trailing_bits(true));
 
 /// Reads an object of a built-in in place, all but its metadata. Returns the paths of fields that nobody knows. `Err` is
-/// what Go says about a value of the wrong type.
+/// about a value of the wrong type.
 pub(crate) fn read(served: &Served, object: &mut Value) -> Result<Vec<String>, String> {
-    let Some((name, schema)) = component_of(served) else { return Ok(Vec::new()) };
+    let Some((_, schema)) = component_of(served) else { return Ok(Vec::new()) };
     let mut unknown = Vec::new();
-    let root = Place { owner: last(name), field: "", go: String::new(), path: String::new(), tells: true };
+    let root = Place { path: String::new(), tells: true };
     if let Value::Object(fields) = object {
         let metadata = fields.remove("metadata");
         let read = structure(schema, &root, fields, &mut unknown);
@@ -45,38 +32,25 @@ pub(crate) fn read(served: &Served, object: &mut Value) -> Result<Vec<String>, S
 
 /// Where the reader is.
 #[derive(Clone)]
-struct Place<'a> {
-    /// The structure that holds the field.
-    owner: &'a str,
-    field: &'a str,
-    /// The path as Go's errors show it: `spec.versions.name`.
-    go: String,
-    /// The path as it is told for unknown fields: `spec.versions[0].name`.
+struct Place {
+    /// `spec.versions[0].name`.
     path: String,
     /// Whether unknown fields are told; they are dropped in any case.
     tells: bool,
 }
 
-impl Place<'_> {
+impl Place {
     fn refuse(&self, value: &Value, wanted: &str) -> String {
-        let found = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) if wanted.starts_with("int") => format!("number {number}"),
-            Value::Number(_) => "number".to_owned(),
-            Value::String(_) => "string".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) => "object".to_owned(),
-        };
-        format!("json: cannot unmarshal {found} into Go struct field {}.{} of type {wanted}", self.owner, self.go)
+        wrong_type(&self.path, wanted, value)
     }
 
     fn item(&self, index: usize) -> Self {
-        Self { path: format!("{}[{index}]", self.path), ..self.clone() }
+        Self { path: format!("{}[{index}]", self.path), ..*self }
     }
 
-    fn entry(&self, key: &str) -> Self {
-        Self { path: format!("{}.{key}", self.path), ..self.clone() }
+    fn below(&self, key: &str) -> Self {
+        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        Self { path, ..*self }
     }
 }
 
@@ -86,23 +60,21 @@ fn last(name: &str) -> &str {
 
 fn structure(
     schema: &Value,
-    place: &Place<'_>,
+    place: &Place,
     fields: &mut Map<String, Value>,
     unknown: &mut Vec<String>,
 ) -> Result<(), String> {
     let known = &schema["properties"];
-    let join = |path: &str, key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     let mut strange = Vec::new();
     for (key, value) in fields.iter_mut() {
         let Some(schema) = known.get(key) else {
             strange.push(key.clone());
             if place.tells {
-                unknown.push(join(&place.path, key));
+                unknown.push(place.below(key).path);
             }
             continue;
         };
-        let inner = Place { field: key, go: join(&place.go, key), path: join(&place.path, key), ..*place };
-        read_value(schema, &inner, value, unknown)?;
+        read_value(schema, &place.below(key), value, unknown)?;
     }
     for key in strange {
         fields.remove(&key);
@@ -110,7 +82,7 @@ fn structure(
     Ok(())
 }
 
-fn read_value(schema: &Value, place: &Place<'_>, value: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
+fn read_value(schema: &Value, place: &Place, value: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
     if value.is_null() {
         return Ok(());
     }
@@ -125,7 +97,7 @@ fn read_value(schema: &Value, place: &Place<'_>, value: &mut Value, unknown: &mu
                 if value.is_null() && schema["type"] == "string" {
                     *value = "".into();
                 }
-                read_value(schema, &place.entry(key), value, unknown)?;
+                read_value(schema, &place.below(key), value, unknown)?;
             }
             Ok(())
         }
@@ -138,7 +110,7 @@ fn read_value(schema: &Value, place: &Place<'_>, value: &mut Value, unknown: &mu
         ("string", _) if schema["format"] == "byte" => read_bytes(place, value),
         ("string", Value::String(_)) | ("boolean", Value::Bool(_)) | ("number", Value::Number(_)) | ("", _) => Ok(()),
         ("integer", Value::Number(number)) if fits(number, &schema["format"]) => Ok(()),
-        _ => Err(place.refuse(value, &go_type(schema, place))),
+        _ => Err(place.refuse(value, &format!("of type {kind}"))),
     }
 }
 
@@ -146,21 +118,21 @@ fn fits(number: &serde_json::Number, format: &Value) -> bool {
     number.as_i64().is_some_and(|number| format != "int32" || i32::try_from(number).is_ok())
 }
 
-fn read_named(name: &str, place: &Place<'_>, value: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
+fn read_named(name: &str, place: &Place, value: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
     let schema_of_schemas = || components().get(name.trim_end_matches("OrArray").trim_end_matches("OrBool"));
     match last(name) {
         "FieldsV1" | "RawExtension" | "JSON" | "JSONSchemaPropsOrStringArray" => return Ok(()),
         "Time" | "MicroTime" => {
-            let Value::String(text) = value else { return Err(place.refuse(value, "string")) };
-            *text = moment::read(text, last(name) == "MicroTime")?;
+            let Value::String(text) = value else { return Err(place.refuse(value, "of type string")) };
+            *text = moment(text, last(name) == "MicroTime").map_err(|why| format!("{} {why}", place.path))?;
             return Ok(());
         }
-        // These read themselves in Go: what is unknown inside is dropped without a word.
+        // What is unknown inside of these is dropped without a word.
         "JSONSchemaPropsOrBool" if value.is_boolean() => return Ok(()),
-        "JSONSchemaPropsOrBool" if !value.is_object() => return Err("boolean or JSON schema expected".to_owned()),
+        "JSONSchemaPropsOrBool" if !value.is_object() => return Err(place.refuse(value, "a boolean or a schema")),
         "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrArray" => {
             let Some(schema) = schema_of_schemas() else { return Ok(()) };
-            let place = Place { owner: "JSONSchemaProps", tells: false, ..place.clone() };
+            let place = Place { tells: false, ..place.clone() };
             let all = match value {
                 Value::Array(items) => &mut items[..],
                 one => std::slice::from_mut(one),
@@ -174,50 +146,43 @@ fn read_named(name: &str, place: &Place<'_>, value: &mut Value, unknown: &mut Ve
     }
     let Some(schema) = components().get(name) else { return Ok(()) };
     match value {
-        Value::Object(fields) => structure(schema, &Place { owner: last(name), ..place.clone() }, fields, unknown),
-        other => Err(place.refuse(other, &format!("v1.{}", last(name)))),
+        Value::Object(fields) => structure(schema, place, fields, unknown),
+        other => Err(place.refuse(other, "of type object")),
     }
 }
 
 /// Bytes are a text in base64, or a list of numbers.
-fn read_bytes(place: &Place<'_>, value: &mut Value) -> Result<(), String> {
+fn read_bytes(place: &Place, value: &mut Value) -> Result<(), String> {
     let bytes = match value {
         Value::String(text) => {
-            let bytes = base64_text::decode(text.as_bytes());
-            bytes.map_err(|at| format!("illegal base64 data at input byte {at}"))?
+            let text: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+            LENIENT.decode(text).map_err(|why| format!("{} must be in base64: {why}", place.path))?
         }
         Value::Array(items) => {
             let byte = |item: &Value| item.as_u64().and_then(|number| u8::try_from(number).ok());
             if let Some(wrong) = items.iter().find(|item| byte(item).is_none()) {
-                return Err(place.refuse(wrong, "uint8"));
+                return Err(place.refuse(wrong, "a list of bytes"));
             }
             items.iter().filter_map(byte).collect()
         }
-        other => return Err(place.refuse(other, "[]uint8")),
+        other => return Err(place.refuse(other, "of type string, in base64")),
     };
     *value = STANDARD.encode(bytes).into();
     Ok(())
 }
 
-fn go_type(schema: &Value, place: &Place<'_>) -> String {
-    if let Some(name) = referred(schema) {
-        return match last(name) {
-            "Time" | "MicroTime" => "string".to_owned(),
-            name => format!("v1.{name}"),
-        };
-    }
-    match (schema["type"].as_str().unwrap_or_default(), schema["format"].as_str().unwrap_or_default()) {
-        ("array", _) => format!("[]{}", go_type(&schema["items"], place)),
-        ("object", _) => format!("map[string]{}", go_type(&schema["additionalProperties"], place)),
-        ("string", "byte") => "[]uint8".to_owned(),
-        ("string", _) => {
-            let named = NAMED.iter().find(|(owner, field, _)| *owner == place.owner && *field == place.field);
-            named.map_or("string", |(_, _, name)| name).to_owned()
+/// A moment in the form in which Kubernetes writes it: in UTC, to the second or to the microsecond.
+fn moment(text: &str, micro: bool) -> Result<String, String> {
+    let example = if micro { "2026-01-02T15:04:05.000000Z" } else { "2026-01-02T15:04:05Z" };
+    let (seconds, rest) = text.split_at_checked(19).unwrap_or((text, ""));
+    let digits = rest.strip_prefix('.').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+    let moment: Option<Timestamp> = text.parse().ok();
+    match moment.filter(|_| seconds.contains('T') && (!micro || digits == 6)) {
+        Some(moment) => {
+            let form = if micro { "%Y-%m-%dT%H:%M:%S.%6fZ" } else { "%Y-%m-%dT%H:%M:%SZ" };
+            Ok(moment.strftime(form).to_string())
         }
-        ("integer", format) => format.to_owned(),
-        ("number", _) => "float64".to_owned(),
-        ("boolean", _) => "bool".to_owned(),
-        (other, _) => other.to_owned(),
+        None => Err(format!("must be a time such as {example}, not {text:?}")),
     }
 }
 

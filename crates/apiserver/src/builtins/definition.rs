@@ -1,13 +1,13 @@
 //! CustomResourceDefinitions: what they look like. What becomes of them is in [`crate::crd`].
 
+use schema::object;
+use schema::pattern::within_limits;
 use serde_json::{Value, json};
 
 use super::{Plan, column, name_column, rules, v1};
 use crate::crd::CLEANUP;
 use crate::crd::conditions::{self, Condition};
-use crate::object;
 use crate::resource::{Cell, Column, Hooks, Part, Resource, Scope, Version};
-use crate::schema::pattern::within_limits;
 use crate::status::{Failure, FieldError};
 
 pub(super) fn resource() -> Result<Resource, Failure> {
@@ -62,7 +62,7 @@ fn default(new: &mut Value) {
     }
 }
 
-/// Leaves out what Go leaves out of a schema.
+/// Leaves out what Kubernetes leaves out of a schema.
 fn tidy(schema: &mut Value) {
     const EMPTY: [&str; 23] = [
         "id",

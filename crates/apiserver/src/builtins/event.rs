@@ -1,13 +1,13 @@
 //! Events: one store, two groups. Stored as core events; events.k8s.io has other names for some fields.
 
 use jiff::Timestamp;
+use schema::{names, object};
 use serde_json::{Value, json};
 
 use super::{Plan, column, name_column, rules, v1, wide};
 use crate::resource::{Cell, Column, Convert, Hooks, Part, Resource, Scope, Version};
 use crate::status::{Failure, FieldError};
 use crate::table::age;
-use crate::{names, object};
 
 /// The group that is not the core one.
 const GROUP: &str = "events.k8s.io";

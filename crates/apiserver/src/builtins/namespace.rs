@@ -1,11 +1,11 @@
 //! Namespaces: what they look like. Their life is in [`crate::namespaces`].
 
+use schema::{names, object};
 use serde_json::{Value, json};
 
 use super::{Plan, age_column, column, name_column, rules, v1};
 use crate::resource::{Cell, Hooks, Part, Resource, Scope, Version};
 use crate::status::{Failure, FieldError};
-use crate::{names, object};
 
 const FINALIZER: &str = "kubernetes";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";

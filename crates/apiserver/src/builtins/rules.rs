@@ -55,7 +55,7 @@ pub(crate) fn bytes<'a>(object: &'a Value, key: &str) -> BTreeMap<&'a str, Vec<u
     entries(object, key).map(|(name, value)| (name.as_str(), decode(value).unwrap_or_default())).collect()
 }
 
-/// Takes the fields away that are null, and of `empty` those that are empty too, as Go leaves them out.
+/// Takes the fields away that are null, and of `empty` those that are empty too, as Kubernetes leaves them out.
 pub(crate) fn leave_out(object: &mut Value, empty: &[&str]) {
     let Value::Object(fields) = object else { return };
     fields.retain(|name, value| match value {
@@ -79,7 +79,7 @@ pub(crate) fn set(object: &mut Value, name: &str, value: Value) {
     }
 }
 
-/// Adds a field that Go never leaves out.
+/// Adds a field that Kubernetes never leaves out.
 pub(crate) fn keep(object: &mut Value, name: &str, value: Value) {
     if let Value::Object(fields) = object
         && fields.get(name).is_none_or(Value::is_null)

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::rules::{self, MOST_DATA};
 use super::{Plan, age_column, column, name_column, v1};
-use crate::request::go_json;
 use crate::resource::{Cell, Hooks, Part, Resource, Scope, Version};
 use crate::status::{Failure, FieldError, FieldFault};
 
@@ -109,9 +108,6 @@ fn well_formed(key: &str, data: &BTreeMap<&str, Vec<u8>>) -> Vec<FieldError> {
     let Some(bytes) = data.get(key) else { return vec![FieldError::required(path, "")] };
     match serde_json::from_slice::<Map<String, Value>>(bytes) {
         Ok(_) => Vec::new(),
-        Err(why) => {
-            let why = go_json::complaint(bytes).unwrap_or_else(|| why.to_string());
-            vec![FieldError::invalid(path, "<secret contents redacted>", why)]
-        }
+        Err(why) => vec![FieldError::invalid(path, "<secret contents redacted>", why.to_string())],
     }
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::select_all;
+use schema::object;
 use serde_json::{Value, json};
+use store::{Scan, Store};
 
 use super::conditions::{self, Condition};
 use super::names::{Taken, accept};
 use super::{CLEANUP, Definition, PREFIX, reading, stored};
 use crate::builtins;
 use crate::catalogue::{Catalogue, Served};
-use crate::object;
 use crate::resource::{Part, Resource};
 use crate::status::Failure;
-use crate::store::{Scan, Store};
 use crate::verbs::{Api, DeleteOptions, WriteOptions, store_failure};
 
 /// Who writes the status of definitions, in the eyes of field owners.

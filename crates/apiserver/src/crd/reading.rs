@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use cel::Rules;
+use schema::Schema;
+use schema::object;
 use serde_json::{Value, json};
+use store::Revision;
 
 use crate::builtins::name_column;
 use crate::catalogue::prefer;
-use crate::cel::Rules;
-use crate::object;
 use crate::resource::{Cell, Column, Hooks, Resource, Scale, Scope, Version};
-use crate::schema::Schema;
 use crate::status::FieldError;
-use crate::store::Revision;
 
 /// The resource that a definition defines. `Err` says what is wrong with it: definitions are checked before they are
 /// stored, but a store may be older than a check.

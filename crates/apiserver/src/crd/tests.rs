@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
+use store::{Change, Expect};
 use tokio::task::JoinSet;
 
 use super::conditions::is_true;
@@ -10,7 +11,6 @@ use super::*;
 use crate::catalogue::{Served, Shelf};
 use crate::clock::Clock;
 use crate::resource::Part;
-use crate::store::{Change, Expect};
 use crate::table::{IncludeObject, Tabulator};
 use crate::verbs::{Api, DeleteOptions, WriteOptions};
 

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 
+use cel::Rules;
+use schema::names;
+use schema::{Path, Props, Schema, dns_1035_faults, find, is_request_uri};
 use serde_json::Value;
 
-use crate::cel::Rules;
-use crate::names;
-use crate::schema::{Path, Props, Schema, dns_1035_faults, find, is_request_uri, shown_texts};
 use crate::status::{FieldError, FieldFault, quoted};
 
 mod parts;
@@ -50,7 +50,7 @@ struct Check {
 
 impl Check {
     fn name(&mut self, definition: &Value, spec: Props<'_>) {
-        let name = crate::object::name(definition);
+        let name = schema::object::name(definition);
         let plural = spec.schema("names").map_or("", |names| names.text("plural"));
         if !name.is_empty() && name != format!("{plural}.{}", spec.text("group")) {
             self.invalid("metadata.name", name, r#"must be spec.names.plural+"."+spec.group"#);
@@ -73,7 +73,7 @@ impl Check {
         for (index, version) in versions.iter().enumerate() {
             self.version(*version, &at_versions.index(index), &shared);
         }
-        self.version_names(spec.given("versions"), &versions);
+        self.version_names(&versions);
         self.names(spec);
         if let Some(first) = versions.first() {
             self.shared(*first, &versions, &shared);
@@ -130,27 +130,15 @@ impl Check {
         }
     }
 
-    fn version_names(&mut self, given: Option<&Value>, versions: &[Props<'_>]) {
-        let shown = || {
-            if given.is_none() {
-                let nothing = "[]apiextensions.CustomResourceDefinitionVersion(nil)";
-                return FieldFault::InvalidShown(nothing.to_owned());
-            }
-            let named: Vec<String> = versions
-                .iter()
-                .map(|version| {
-                    format!("apiextensions.CustomResourceDefinitionVersion{{Name:{}}}", quoted(version.text("name")))
-                })
-                .collect();
-            FieldFault::InvalidShown(format!("[]apiextensions.CustomResourceDefinitionVersion{{{}}}", named.join(", ")))
-        };
+    fn version_names(&mut self, versions: &[Props<'_>]) {
+        let named: Vec<&str> = versions.iter().map(|version| version.text("name")).collect();
         let mut seen = HashSet::new();
         if !versions.iter().all(|version| seen.insert(version.text("name"))) {
-            self.errors.push(FieldError::new(shown(), "spec.versions", "must contain unique version names"));
+            self.errors.push(FieldError::invalid("spec.versions", named.clone(), "must contain unique version names"));
         }
         if versions.iter().filter(|version| version.flag("storage")).count() != 1 {
             let sentence = "must have exactly one version marked as storage version";
-            self.errors.push(FieldError::new(shown(), "spec.versions", sentence));
+            self.errors.push(FieldError::invalid("spec.versions", named, sentence));
         }
         if let Some(first) = versions.first().map(|version| version.text("name")).filter(|name| !name.is_empty()) {
             self.labelled(&Path::Base("spec.version"), first);
@@ -245,16 +233,15 @@ impl Check {
         let stored: Vec<&str> = status.into_iter().flat_map(|status| status.texts("storedVersions")).collect();
         let at = "status.storedVersions";
         if stored.is_empty() {
-            let fault = FieldFault::InvalidShown("[]string(nil)".to_owned());
-            self.errors.push(FieldError::new(fault, at, "must have at least one stored version"));
+            self.errors.push(FieldError::invalid(at, stored, "must have at least one stored version"));
             return;
         }
         let versions: Vec<Props<'_>> = spec.schemas("versions").collect();
         for version in versions.iter().filter(|version| version.flag("storage")) {
             let name = version.text("name");
             if !stored.contains(&name) {
-                let fault = FieldFault::InvalidShown(shown_texts(&stored));
-                self.errors.push(FieldError::new(fault, at, format!("must have the storage version {name}")));
+                let sentence = format!("must have the storage version {name}");
+                self.errors.push(FieldError::invalid(at, stored.clone(), sentence));
             }
         }
         for (index, name) in stored.iter().enumerate() {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use schema::object;
 use serde_json::Value;
 
 use super::graph::{FOREGROUND, Facts, ORPHAN, View};
 use crate::catalogue::{Catalogue, Served};
-use crate::object;
 use crate::resource::{Part, Scope};
 use crate::status::Failure;
 use crate::verbs::{Api, DeleteOptions, Propagation, WriteOptions};

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use schema::object;
 use serde_json::Value;
+use store::Scan;
 use tokio_util::sync::CancellationToken;
 
 use super::CHUNK;
 use crate::catalogue::Served;
-use crate::object;
 use crate::status::Failure;
-use crate::store::Scan;
 use crate::verbs::{Api, DeleteOptions};
 
 const LIFE: SignedDuration = SignedDuration::from_hours(1);

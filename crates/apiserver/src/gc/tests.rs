@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use schema::object;
 use serde_json::{Value, json};
+use store::Store;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -9,9 +11,7 @@ use super::graph::{Facts, Graph};
 use super::{expire_events, run};
 use crate::catalogue::{Catalogue, Shelf};
 use crate::clock::Clock;
-use crate::object;
 use crate::resource::{Part, Resource};
-use crate::store::Store;
 use crate::verbs::{Api, DeleteOptions, Propagation, WriteOptions};
 
 fn builtins() -> Vec<Arc<Resource>> {
@@ -361,7 +361,7 @@ async fn events_are_forgotten_after_an_hour() {
     let names = || {
         let objects = world.api.store();
         let mut names = Vec::new();
-        let scan = crate::store::Scan { prefix: "/registry/core/events/", after: None, at: None };
+        let scan = store::Scan { prefix: "/registry/core/events/", after: None, at: None };
         objects
             .scan(scan, &mut |key, _, _| {
                 names.push(key.rsplit('/').next().unwrap().to_owned());

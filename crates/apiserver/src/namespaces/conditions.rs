@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use schema::object;
 use serde_json::{Value, json};
 
-use crate::object;
 use crate::resource::Resource;
 
 /// What is left in a namespace.

@@ -1,15 +1,15 @@
 use std::time::Duration;
 
+use schema::object;
 use serde_json::{Value, json};
+use store::Store;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::run;
 use crate::catalogue::{Catalogue, Served, Shelf};
 use crate::clock::Clock;
-use crate::object;
 use crate::resource::Part;
-use crate::store::Store;
 use crate::verbs::{Api, DeleteOptions, WriteOptions};
 
 struct World {

@@ -2,60 +2,10 @@
 //! parts that different writers may own.
 
 use std::slice;
-use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::schema::{self, Additional, ListType, MapType, Node, Schema};
-
-/// What every object has, and schemas need not declare.
-static OBJECT: LazyLock<Option<Schema>> = LazyLock::new(|| {
-    let text = json!({"type": "string"});
-    let texts = json!({"type": "object", "additionalProperties": text});
-    let integer = json!({"type": "integer"});
-    let time = json!({"type": "string", "format": "date-time"});
-    let owner = json!({
-        "type": "object",
-        "x-kubernetes-map-type": "atomic",
-        "properties": {
-            "apiVersion": text,
-            "blockOwnerDeletion": {"type": "boolean"},
-            "controller": {"type": "boolean"},
-            "kind": text,
-            "name": text,
-            "uid": text,
-        },
-    });
-    let metadata = json!({
-        "type": "object",
-        "properties": {
-            "annotations": texts,
-            "creationTimestamp": time,
-            "deletionGracePeriodSeconds": integer,
-            "deletionTimestamp": time,
-            "finalizers": {
-                "type": "array", "items": text,
-                "x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge",
-            },
-            "generateName": text,
-            "generation": integer,
-            "labels": texts,
-            "managedFields": {"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "atomic"},
-            "name": text,
-            "namespace": text,
-            "ownerReferences": {
-                "type": "array", "items": owner,
-                "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
-                "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "uid",
-            },
-            "resourceVersion": text,
-            "selfLink": text,
-            "uid": text,
-        },
-    });
-    let object = json!({"type": "object", "properties": {"apiVersion": text, "kind": text, "metadata": metadata}});
-    Schema::of_built_in(&object).ok()
-});
+use schema::{self, Additional, ListType, MapType, Node, Schema};
 
 /// What is known about the values at one place of an object.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +82,7 @@ impl<'a> Shape<'a> {
     pub(crate) fn named(self, field: &str) -> Option<Self> {
         let Self::Declared { node, open } = self else { return None };
         if node.resource
-            && let Some(known) = OBJECT.as_ref().and_then(|object| object.root().properties.get(field))
+            && let Some(known) = schema::known(field)
         {
             return Some(Self::from_node(known, false));
         }

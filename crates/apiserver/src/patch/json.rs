@@ -4,8 +4,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::not_applicable;
-use crate::object::json_kind;
-use crate::status::Failure;
+use crate::status::{Failure, wrong_type};
 
 /// More operations than this are refused unread.
 const MOST_OPERATIONS: usize = 10_000;
@@ -21,7 +20,7 @@ pub fn json(object: &Value, patch: &Value) -> Result<Value, Failure> {
     let operations = match patch {
         Value::Array(operations) => operations.as_slice(),
         Value::Null => &[],
-        other => return Err(undecodable(other, "value of type []handlers.jsonPatchOp")),
+        other => return Err(undecodable("a JSON patch", "a list of operations", other)),
     };
     for operation in operations {
         check_form(operation)?;
@@ -62,19 +61,19 @@ fn check_form(operation: &Value) -> Result<(), Failure> {
     let fields = match operation {
         Value::Object(fields) => fields,
         Value::Null => return Ok(()),
-        other => return Err(undecodable(other, "value of type handlers.jsonPatchOp")),
+        other => return Err(undecodable("an operation", "an object", other)),
     };
     for key in ["op", "path", "from"] {
         match fields.get(key) {
             None | Some(Value::Null | Value::String(_)) => {}
-            Some(other) => return Err(undecodable(other, &format!("struct field jsonPatchOp.{key} of type string"))),
+            Some(other) => return Err(undecodable(key, "a string", other)),
         }
     }
     Ok(())
 }
 
-fn undecodable(value: &Value, into: &str) -> Failure {
-    Failure::bad_request(format!("error decoding patch: json: cannot unmarshal {} into Go {into}", json_kind(value)))
+fn undecodable(what: &str, expected: &str, value: &Value) -> Failure {
+    Failure::bad_request(format!("error decoding patch: {}", wrong_type(what, expected, value)))
 }
 
 /// One operation; `None` when it does not apply.

@@ -4,13 +4,11 @@
 //! `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>`.
 
 use http::StatusCode;
+use schema::Schema;
 use serde_json::{Map, Value};
 
-use super::not_an_object;
-use crate::ownership::check::go_text as go;
 use crate::ownership::shape::Shape;
-use crate::schema::Schema;
-use crate::status::Failure;
+use crate::status::{Failure, wrong_type};
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -22,7 +20,7 @@ pub fn strategic(schema: &Schema, object: &Value, patch: &Value) -> Result<Value
     let patch = match patch {
         Value::Object(patch) => patch,
         Value::Null => return Ok(object.clone()),
-        other => return Err(Failure::bad_request(not_an_object(other))),
+        other => return Err(Failure::bad_request(wrong_type("a strategic merge patch", "an object", other))),
     };
     let original = object.as_object().cloned().unwrap_or_default();
     merge_maps(original, patch, Some(Shape::of(schema))).map(Value::Object)
@@ -163,11 +161,7 @@ fn check_order(change: &[Value], order: &[Value], key: Option<&str>) -> Result<(
         }
         loop {
             let Some(place) = places.next() else {
-                return Err(broken(format!(
-                    "The order in patch list:\n{}\n doesn't match {ELEMENT_ORDER} list:\n{}\n",
-                    go(&Value::Array(change.to_vec())),
-                    go(&Value::Array(order.to_vec()))
-                )));
+                return Err(broken(format!("the items of the patch are not in the order of its {ELEMENT_ORDER} list")));
             };
             if identity(item, key)? == identity(place, key)? {
                 break;
@@ -247,11 +241,7 @@ fn same_kind(original: &[Value], patch: &[Value]) -> Result<Option<bool>, Failur
     let mut all = original.iter().chain(patch);
     let Some(first) = all.next() else { return Ok(Some(false)) };
     if first.is_null() || all.any(|item| std::mem::discriminant(item) != std::mem::discriminant(first)) {
-        return Err(broken(format!(
-            "list element types are not identical: [{} {}]",
-            go(&Value::Array(original.to_vec())),
-            go(&Value::Array(patch.to_vec()))
-        )));
+        return Err(broken("the items of a list and of the patch for it are not all of one type"));
     }
     Ok(if first.is_array() { None } else { Some(first.is_object()) })
 }
@@ -299,48 +289,27 @@ fn identity<'a>(item: &'a Value, key: Option<&str>) -> Result<&'a Value, Failure
     let Some(key) = key else { return Ok(item) };
     match item {
         Value::Object(fields) => fields.get(key).ok_or_else(|| no_merge_key(fields, key)),
-        other => Err(bad_type("map[string]interface {}", other)),
+        other => Err(broken(wrong_type("an item of a list that is merged", "an object", other))),
     }
 }
 
 fn as_list(value: &Value) -> Result<&[Value], Failure> {
     match value {
         Value::Array(items) => Ok(items),
-        other => Err(bad_type("[]interface {}", other)),
+        other => Err(broken(wrong_type("what is merged as a list", "a list", other))),
     }
-}
-
-fn bad_type(expected: &str, value: &Value) -> Failure {
-    let got = match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
-    broken(format!("expected a {expected}, but received a {got}"))
 }
 
 fn bad_form(of: &str) -> Failure {
     Failure::bad_request(format!("invalid patch format of {of}"))
 }
 
-fn no_merge_key(map: &Fields, key: &str) -> Failure {
-    broken(format!("map: {} does not contain declared merge key: {key}", go(&Value::Object(map.clone()))))
+fn no_merge_key(item: &Fields, key: &str) -> Failure {
+    broken(format!("an item of a list lacks {key:?}, by which items are told apart: {}", Value::Object(item.clone())))
 }
 
 fn unknown_directive(directive: &Value, map: &Fields) -> Failure {
-    let directive = match directive {
-        Value::String(text) => text.clone(),
-        Value::Null => "%!s(<nil>)".to_owned(),
-        Value::Bool(flag) => format!("%!s(bool={flag})"),
-        Value::Number(number) if number.is_f64() => format!("%!s(float64={number})"),
-        Value::Number(number) => format!("%!s(int64={number})"),
-        other => go(other),
-    };
-    broken(format!("unknown patch type: {directive} in map: {}", go(&Value::Object(map.clone()))))
+    broken(format!("unknown patch type: {directive} in map: {}", Value::Object(map.clone())))
 }
 
 /// Kubernetes takes these mistakes for its own.

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
+use schema::Schema;
 use serde_json::{Value, json};
 
 use super::{json, merge, strategic, unknown_fields, without_nulls};
-use crate::schema::Schema;
 use crate::status::Failure;
 
 const REFUSED: &str = "the server rejected our request due to an error in our request";
@@ -124,16 +124,16 @@ fn json_patches_that_do_not_apply_are_all_answered_alike() {
 #[test]
 fn json_patches_that_are_none() {
     let cases = [
-        (json!({"op": "add"}), "object into Go value of type []handlers.jsonPatchOp"),
-        (json!("x"), "string into Go value of type []handlers.jsonPatchOp"),
-        (json!([5]), "number into Go value of type handlers.jsonPatchOp"),
-        (json!([{"op": 5}]), "number into Go struct field jsonPatchOp.op of type string"),
-        (json!([{"op": "add", "path": 5}]), "number into Go struct field jsonPatchOp.path of type string"),
-        (json!([{"op": "copy", "from": 5}]), "number into Go struct field jsonPatchOp.from of type string"),
+        (json!({"op": "add"}), "a JSON patch must be a list of operations, not an object"),
+        (json!("x"), "a JSON patch must be a list of operations, not a string"),
+        (json!([5]), "an operation must be an object, not the number 5"),
+        (json!([{"op": 5}]), "op must be a string, not the number 5"),
+        (json!([{"op": "add", "path": 5}]), "path must be a string, not the number 5"),
+        (json!([{"op": "copy", "from": 5}]), "from must be a string, not the number 5"),
     ];
     for (patch, expected) in cases {
         let failure = json(&document(), &patch).expect_err(&patch.to_string());
-        let message = format!("error decoding patch: json: cannot unmarshal {expected}");
+        let message = format!("error decoding patch: {expected}");
         assert_eq!(said(&failure), (400, "BadRequest", message.as_str()));
     }
 }
@@ -184,7 +184,7 @@ fn merge_patches() {
         assert_eq!(patched.pointer(at), Some(&expected), "{patch}");
     }
     let failure = merge(&document(), &json!([])).unwrap_err();
-    let message = "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}";
+    let message = "a merge patch must be an object, not a list";
     assert_eq!(said(&failure), (400, "BadRequest", message));
     assert_eq!(said(&merge(&document(), &Value::Null).unwrap_err()), (400, "BadRequest", "Invalid JSON Patch"));
 }
@@ -335,9 +335,9 @@ fn strategic_merge_patches_that_are_wrong() {
         (
             json!({"data": {"$patch": "merge", "n": "1"}}),
             500,
-            "unknown patch type: merge in map: map[$patch:merge n:1]",
+            "unknown patch type: \"merge\" in map: {\"$patch\":\"merge\",\"n\":\"1\"}",
         ),
-        (json!({"data": {"$patch": 5}}), 500, "unknown patch type: %!s(int64=5) in map: map[$patch:5]"),
+        (json!({"data": {"$patch": 5}}), 500, "unknown patch type: 5 in map: {\"$patch\":5}"),
         (json!({"data": {"$retainKeys": ["k"], "z": "3"}}), 400, "invalid patch format of retainKeys"),
         (json!({"data": {"$retainKeys": "k"}}), 400, "invalid patch format of retainKeys"),
         (json!({"metadata": {"$deleteFromPrimitiveList": ["a"]}}), 400, "invalid patch format of primitive list"),
@@ -345,53 +345,53 @@ fn strategic_merge_patches_that_are_wrong() {
         (
             json!({"metadata": {"$setElementOrder/finalizers": "x"}}),
             500,
-            "expected a []interface {}, but received a string",
+            "what is merged as a list must be a list, not a string",
         ),
         (
             json!({"metadata": {"$setElementOrder/finalizers": ["b", "a"], "finalizers": ["c"]}}),
             500,
-            "The order in patch list:\n[c]\n doesn't match $setElementOrder list:\n[b a]\n",
+            "the items of the patch are not in the order of its $setElementOrder list",
         ),
         (
             json!({"metadata": {
                 "$setElementOrder/ownerReferences": [{"uid": "u2"}], "ownerReferences": [{"uid": "u1", "name": "c"}],
             }}),
             500,
-            "The order in patch list:\n[map[name:c uid:u1]]\n doesn't match $setElementOrder list:\n[map[uid:u2]]\n",
+            "the items of the patch are not in the order of its $setElementOrder list",
         ),
         (
             json!({"metadata": {
                 "$setElementOrder/ownerReferences": [{"x": "u2"}], "ownerReferences": [{"uid": "u1"}],
             }}),
             500,
-            "map: map[x:u2] does not contain declared merge key: uid",
+            "an item of a list lacks \"uid\", by which items are told apart: {\"x\":\"u2\"}",
         ),
         (
             json!({"metadata": {"finalizers": [{"x": 1}]}}),
             500,
-            "list element types are not identical: [[a b d] [map[x:1]]]",
+            "the items of a list and of the patch for it are not all of one type",
         ),
         (
             json!({"metadata": {"ownerReferences": [null]}}),
             500,
-            "list element types are not identical: [[map[kind:C name:o1 uid:u1] map[kind:C name:o2 uid:u2]] [<nil>]]",
+            "the items of a list and of the patch for it are not all of one type",
         ),
         (
             json!({"metadata": {"ownerReferences": [{"$patch": "delete"}]}}),
             500,
-            "map: map[$patch:delete] does not contain declared merge key: uid",
+            "an item of a list lacks \"uid\", by which items are told apart: {\"$patch\":\"delete\"}",
         ),
         (
             json!({"metadata": {"ownerReferences": [{"name": "nokey"}]}}),
             500,
-            "map: map[name:nokey] does not contain declared merge key: uid",
+            "an item of a list lacks \"uid\", by which items are told apart: {\"name\":\"nokey\"}",
         ),
         (
             json!({"metadata": {"ownerReferences": [{"uid": "u1", "$patch": "merge"}]}}),
             500,
             "merging lists cannot yet be specified in the patch",
         ),
-        (json!([]), 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        (json!([]), 400, "a strategic merge patch must be an object, not a list"),
     ];
     let schema = config_map();
     for (patch, code, message) in cases {

@@ -1,41 +1,18 @@
 //! Protobuf as it is on the wire: numbered fields of four shapes. Nothing is copied, nothing recurses.
 
-/// What is wrong with some bytes, in the words of Go's reader.
+/// What is wrong with some bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
-    #[error("unexpected EOF")]
-    End,
-    #[error("proto: integer overflow")]
-    Overflow,
-    #[error("proto: negative length found during unmarshaling")]
-    Length,
-    #[error("proto: {message}: illegal tag {tag} (wire type {wire})")]
-    Tag { message: &'static str, tag: i32, wire: u64 },
-    #[error("proto: {message}: wiretype end group for non-group")]
-    EndGroup { message: &'static str },
-    #[error("proto: unexpected end of group")]
-    Group,
-    #[error("proto: illegal wireType {0}")]
-    WireType(u64),
-    #[error("proto: wrong wireType = {wire} for field {}", go_name(field))]
-    WrongWire { field: &'static str, wire: u8 },
+    #[error("the protobuf message {message:?} ends too early")]
+    End { message: &'static str },
+    #[error("the protobuf message {message:?} is malformed")]
+    Malformed { message: &'static str },
+    #[error("field {field:?} has another type in the protobuf message than in the API")]
+    WrongWire { field: &'static str },
     #[error("a time is out of range")]
     Time,
     #[error("{0}")]
     Json(String),
-}
-
-/// What Go calls a field.
-fn go_name(field: &str) -> String {
-    match field {
-        "metadata" => "ObjectMeta".to_owned(),
-        "uid" => "UID".to_owned(),
-        "apiVersion" => "APIVersion".to_owned(),
-        other => {
-            let mut letters = other.chars();
-            letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
-        }
-    }
 }
 
 /// The value of a field.
@@ -47,19 +24,6 @@ pub(super) enum Wire<'a> {
     /// A whole group, skipped: an old form that Kubernetes never uses.
     Group,
     Fixed32,
-}
-
-impl Wire<'_> {
-    /// Its number on the wire.
-    pub(super) fn kind(&self) -> u8 {
-        match self {
-            Wire::Varint(_) => 0,
-            Wire::Fixed64 => 1,
-            Wire::Bytes(_) => 2,
-            Wire::Group => 3,
-            Wire::Fixed32 => 5,
-        }
-    }
 }
 
 /// The fields of a message, one after another.
@@ -90,51 +54,45 @@ impl<'a> Reader<'a> {
                 self.skip_group()?;
                 Wire::Group
             }
-            4 => return Err(Fault::EndGroup { message: self.message }),
             5 => {
                 self.take(4)?;
                 Wire::Fixed32
             }
-            other => return Err(Fault::WireType(other)),
+            _ => return Err(self.malformed()),
         };
         Ok(Some((number, wire)))
     }
 
+    fn malformed(&self) -> Fault {
+        Fault::Malformed { message: self.message }
+    }
+
     fn tag(&mut self) -> Result<(u32, u64), Fault> {
         let tag = self.varint()?;
-        let wire = tag & 7;
-        // Go keeps 32 bits of the number, signed.
-        let [a, b, c, d, ..] = (tag >> 3).to_le_bytes();
-        let number = i32::from_le_bytes([a, b, c, d]);
-        match u32::try_from(number) {
-            Ok(number) if number > 0 => Ok((number, wire)),
-            _ => Err(Fault::Tag { message: self.message, tag: number, wire }),
-        }
+        let number = u32::try_from(tag >> 3).ok().filter(|number| *number > 0);
+        number.map(|number| (number, tag & 7)).ok_or_else(|| self.malformed())
     }
 
     fn varint(&mut self) -> Result<u64, Fault> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
-            let (&byte, rest) = self.rest.split_first().ok_or(Fault::End)?;
+            let (&byte, rest) = self.rest.split_first().ok_or(Fault::End { message: self.message })?;
             self.rest = rest;
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok(number);
             }
         }
-        Err(Fault::Overflow)
+        Err(self.malformed())
     }
 
     fn bytes(&mut self) -> Result<&'a [u8], Fault> {
-        let length = i64::from_ne_bytes(self.varint()?.to_ne_bytes());
-        if length < 0 {
-            return Err(Fault::Length);
-        }
-        self.take(usize::try_from(length).map_err(|_| Fault::Length)?)
+        let length = self.varint()?;
+        self.take(usize::try_from(length).map_err(|_| self.malformed())?)
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], Fault> {
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Fault::End)?;
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Fault::End { message: self.message })?;
         self.rest = rest;
         Ok(taken)
     }
@@ -143,18 +101,15 @@ impl<'a> Reader<'a> {
     fn skip_group(&mut self) -> Result<(), Fault> {
         let mut depth = 1_usize;
         while depth > 0 {
-            if self.rest.is_empty() {
-                return Err(Fault::End);
-            }
             let (_, kind) = self.tag()?;
             match kind {
                 0 => drop(self.varint()?),
                 1 => drop(self.take(8)?),
                 2 => drop(self.bytes()?),
                 3 => depth += 1,
-                4 => depth = depth.checked_sub(1).ok_or(Fault::Group)?,
+                4 => depth -= 1,
                 5 => drop(self.take(4)?),
-                other => return Err(Fault::WireType(other)),
+                _ => return Err(self.malformed()),
             }
         }
         Ok(())

@@ -2,14 +2,12 @@
 
 use std::fmt::{self, Write as _};
 
-use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{go_json, go_yaml};
-use crate::status::{Failure, quoted};
+use crate::status::Failure;
 
 /// The most that a body may have, as in kube-apiserver.
 pub const LIMIT: usize = 3 * 1024 * 1024;
@@ -28,10 +26,6 @@ pub struct Document {
     pub value: Value,
     /// The paths of keys that are there more than once. The last one counts.
     pub duplicates: Vec<String>,
-    /// What was read, if it was JSON.
-    pub text: Option<Bytes>,
-    /// What Go's parser of YAML says about keys that are there more than once; their paths it does not know.
-    pub yaml_remarks: Vec<String>,
 }
 
 /// What form a body is in, by its `Content-Type`.
@@ -77,81 +71,64 @@ pub fn too_large() -> Failure {
 }
 
 impl Document {
-    /// Reads JSON; `Err` is what Go's parser would say.
-    pub fn json(text: &Bytes) -> Result<Self, String> {
+    /// Reads JSON; `Err` is what is wrong, and where.
+    pub fn json(text: &[u8]) -> Result<Self, String> {
         let mut duplicates = Vec::new();
         let mut reader = serde_json::Deserializer::from_slice(text);
-        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, order: None, lines: None, depth: 0 };
+        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, depth: 0 };
         let read = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
-        match read {
-            Ok(value) => Ok(Self { value, duplicates, text: Some(text.clone()), yaml_remarks: Vec::new() }),
-            Err(error) if error.to_string().starts_with(TOO_DEEP) => Err(go_json::too_deep(b'{')),
-            Err(error) => {
-                if let Some(complaint) = go_json::complaint(text) {
-                    return Err(complaint);
-                }
-                // Go takes text that is no Unicode, and puts replacement characters into it.
-                match go_json::mended(text) {
-                    Some(mended) => Self::json(&mended),
-                    None => Err(error.to_string()),
-                }
-            }
-        }
+        let value = read.map_err(|error| format!("it is not JSON: {error}"))?;
+        Ok(Self { value, duplicates })
     }
 
-    /// Reads YAML; `Err` is a sentence like those of Go's parser.
-    pub fn yaml(text: &Bytes) -> Result<Self, String> {
+    /// Reads YAML; `Err` is what is wrong, and where.
+    pub fn yaml(text: &[u8]) -> Result<Self, String> {
         // JSON is YAML, and kubectl sends it as such.
         if text.first() == Some(&b'{')
             && let Ok(document) = Self::json(text)
-            && document.duplicates.is_empty()
         {
             return Ok(document);
         }
-        if go_yaml::begins_with_a_tab(text) {
-            return Err("yaml: found character that cannot start any token".to_owned());
-        }
-        let text = go_yaml::first_document(text);
-        let mut yaml_remarks = Vec::new();
-        let seed = Seed {
-            path: &mut String::new(),
-            duplicates: &mut Vec::new(),
-            order: None,
-            lines: Some(&mut yaml_remarks),
-            depth: 0,
-        };
+        let mut duplicates = Vec::new();
+        let seed = Seed { path: &mut String::new(), duplicates: &mut duplicates, depth: 0 };
         let mut options = serde_saphyr::Options::default();
         options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;
         options.with_snippet = false;
+        let text = first_document(text);
         let read =
             serde_saphyr::with_deserializer_from_slice_with_options(text, options, |reader| seed.deserialize(reader));
-        match read {
-            Ok(value) => Ok(Self { value, duplicates: Vec::new(), text: None, yaml_remarks }),
-            Err(error) => Err(go_yaml::complaint(text, &error)),
-        }
+        let value = read.map_err(|error| format!("it is not YAML: {error}"))?;
+        Ok(Self { value, duplicates })
     }
 }
 
-/// The paths of all keys of a JSON text, in the order in which they stand there.
-pub fn key_order(text: &[u8]) -> Result<Vec<String>, serde_json::Error> {
-    let mut order = Vec::new();
-    let seed =
-        Seed { path: &mut String::new(), duplicates: &mut Vec::new(), order: Some(&mut order), lines: None, depth: 0 };
-    seed.deserialize(&mut serde_json::Deserializer::from_slice(text))?;
-    Ok(order)
+/// Only the first document of a YAML text counts.
+fn first_document(text: &[u8]) -> &[u8] {
+    let mut begun = false;
+    let mut at = 0;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let marker = line.strip_prefix(b"---").is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace));
+        if marker && begun {
+            return &text[..at];
+        }
+        let blank = line.trim_ascii();
+        begun |= marker || !(blank.is_empty() || matches!(blank.first(), Some(b'#' | b'%')));
+        at += line.len();
+    }
+    text
 }
-
-const TOO_DEEP: &str = "nested too deeply";
 
 /// Reads any value, and notes where keys are there twice.
 struct Seed<'a> {
     path: &'a mut String,
     duplicates: &'a mut Vec<String>,
-    /// The paths of all keys as they come, where somebody wants to know.
-    order: Option<&'a mut Vec<String>>,
-    /// Remarks about keys that are there twice, with their lines; only where the text is YAML.
-    lines: Option<&'a mut Vec<String>>,
     depth: usize,
+}
+
+impl Seed<'_> {
+    fn below(&mut self, depth: usize) -> Seed<'_> {
+        Seed { path: self.path, duplicates: self.duplicates, depth }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
@@ -212,14 +189,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         loop {
             // Writing into a text cannot fail.
             let _ = write!(self.path, "[{}]", list.len());
-            let seed = Seed {
-                path: &mut *self.path,
-                duplicates: &mut *self.duplicates,
-                order: self.order.as_deref_mut(),
-                lines: self.lines.as_deref_mut(),
-                depth,
-            };
-            let item = items.next_element_seed(seed)?;
+            let item = items.next_element_seed(self.below(depth))?;
             self.path.truncate(length);
             match item {
                 Some(item) => list.push(item),
@@ -232,29 +202,16 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let depth = deeper(self.depth)?;
         let mut map = Map::new();
         let length = self.path.len();
-        while let Some((key, line)) = entries.next_key_seed(Key { yaml: self.lines.is_some() })? {
+        while let Some(KeyText(key)) = entries.next_key()? {
             if length > 0 {
                 self.path.push('.');
             }
             self.path.push_str(&key);
-            if let Some(order) = &mut self.order {
-                order.push(self.path.clone());
+            let told = self.duplicates.len() >= MOST_DUPLICATES;
+            if map.contains_key(&key) && !told && !self.duplicates.contains(self.path) {
+                self.duplicates.push(self.path.clone());
             }
-            if map.contains_key(&key) {
-                if let Some(lines) = &mut self.lines {
-                    lines.push(format!("line {line}: key {} already set in map", quoted(&key)));
-                } else if self.duplicates.len() < MOST_DUPLICATES && !self.duplicates.contains(self.path) {
-                    self.duplicates.push(self.path.clone());
-                }
-            }
-            let seed = Seed {
-                path: &mut *self.path,
-                duplicates: &mut *self.duplicates,
-                order: self.order.as_deref_mut(),
-                lines: self.lines.as_deref_mut(),
-                depth,
-            };
-            let value = entries.next_value_seed(seed)?;
+            let value = entries.next_value_seed(self.below(depth))?;
             self.path.truncate(length);
             map.insert(key, value);
         }
@@ -263,27 +220,10 @@ impl<'de> Visitor<'de> for Seed<'_> {
 }
 
 fn deeper<E: Error>(depth: usize) -> Result<usize, E> {
-    if depth >= DEEPEST { Err(E::custom(TOO_DEEP)) } else { Ok(depth + 1) }
+    if depth >= DEEPEST { Err(E::custom(format!("nested deeper than {DEEPEST} levels"))) } else { Ok(depth + 1) }
 }
 
 /// A key. YAML has keys that are not texts; JSON makes texts of them.
-struct Key {
-    yaml: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Key {
-    /// The key, and in YAML its line.
-    type Value = (String, u64);
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        if self.yaml {
-            let key = serde_saphyr::Spanned::<KeyText>::deserialize(deserializer)?;
-            return Ok((key.value.0, key.referenced.line()));
-        }
-        KeyText::deserialize(deserializer).map(|key| (key.0, 0))
-    }
-}
-
 struct KeyText(String);
 
 impl<'de> Deserialize<'de> for KeyText {

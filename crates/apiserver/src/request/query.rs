@@ -92,7 +92,8 @@ impl Query {
 
     /// A number.
     pub fn number(&self, key: &str) -> Result<Option<i64>, Failure> {
-        self.get(key).map(parse_int).transpose().map_err(Failure::bad_request)
+        let number = |text: &str| text.parse().map_err(|_| format!("{key} must be a whole number, not {text:?}"));
+        self.get(key).map(number).transpose().map_err(Failure::bad_request)
     }
 
     /// The parameters of a list or watch, checked against each other.
@@ -215,7 +216,7 @@ impl ListParameters {
     }
 }
 
-/// Whether each `%` has its two digits. Go's parser also passes over pairs with semicolons.
+/// Whether each `%` has its two digits. Pairs with semicolons are passed over, too.
 fn is_well_encoded(pair: &str) -> bool {
     !pair.contains(';')
         && pair
@@ -229,8 +230,7 @@ pub fn check_dry_run(values: &[&str]) -> Option<FieldError> {
     if values.iter().all(|value| *value == "All") {
         return None;
     }
-    let shown: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
-    let fault = FieldFault::UnsupportedShown(format!("[]string{{{}}}", shown.join(", ")), vec!["All".to_owned()]);
+    let fault = FieldFault::Unsupported(values.into(), vec!["All".to_owned()]);
     Some(FieldError::new(fault, "dryRun", ""))
 }
 
@@ -248,22 +248,8 @@ pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Failure {
     Failure::invalid(Qualified { group: "meta.k8s.io", name: kind }, "", errors)
 }
 
-/// A whole number, or what Go says about it.
-pub fn parse_int(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| go_number("ParseInt", text))
-}
-
-/// A resource version, or what Go says about it.
+/// A resource version, or what is wrong with it.
 pub fn parse_uint(text: &str) -> Result<u64, String> {
-    if text.starts_with('+') {
-        return Err(go_number("ParseUint", text));
-    }
-    text.parse().map_err(|_| go_number("ParseUint", text))
-}
-
-fn go_number(function: &str, text: &str) -> String {
-    let digits = text.strip_prefix(['-', '+']).filter(|_| function == "ParseInt").unwrap_or(text);
-    let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let why = if numeric { "value out of range" } else { "invalid syntax" };
-    format!("strconv.{function}: parsing {text:?}: {why}")
+    let number = text.parse().ok().filter(|_| !text.starts_with('+'));
+    number.ok_or_else(|| format!("Invalid value: {text:?}: must be a resource version that this server has given"))
 }

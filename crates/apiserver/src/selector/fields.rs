@@ -1,9 +1,9 @@
 //! `metadata.name=a,spec.color!=red`.
 
+use schema::object;
 use serde_json::Value;
 
 use crate::catalogue::Served;
-use crate::object;
 use crate::resource::Scope;
 
 /// Requirements on fields; all must hold.

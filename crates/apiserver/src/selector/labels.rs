@@ -6,8 +6,8 @@ use std::str::CharIndices;
 
 use serde_json::Value;
 
-use crate::names;
-use crate::object;
+use schema::names;
+use schema::object;
 
 /// Requirements on labels; all must hold.
 #[derive(Debug, Clone, Default)]

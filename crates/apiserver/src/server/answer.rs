@@ -68,7 +68,7 @@ pub(super) fn failed(failure: &Failure, form: Form) -> Response<Body> {
     response
 }
 
-/// What Go's router answers where no path leads.
+/// What is answered where no path leads.
 pub(super) fn nowhere() -> Response<Body> {
     let mut response = Response::new(Body::from("404 page not found\n"));
     *response.status_mut() = StatusCode::NOT_FOUND;
@@ -122,10 +122,8 @@ pub(super) fn object(
         }
         View::Partial(meta) => value(code, form, &metadata_only(object, meta)),
         View::PartialList(_) if let Some(served) = served.filter(|served| !served.resource.custom) => {
-            let (package, kind) = (go_package(served.group()), &served.resource.kind);
-            let message = format!(
-                "you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})"
-            );
+            let kind = &served.resource.kind;
+            let message = format!("you requested PartialObjectMetadataList, but a {kind} is not a list");
             failed(&Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message), form)
         }
         View::PartialList(_) => {
@@ -161,20 +159,11 @@ pub(super) fn list(form: Form, api: &Api, include: IncludeObject, page: Page) ->
         }
         View::PartialList(meta) => Ok(value(StatusCode::OK, form, &metadata_list(&page.objects()?, &metadata, meta))),
         View::Partial(_) => {
-            let type_name = if served.resource.custom {
-                "*unstructured.UnstructuredList".to_owned()
-            } else {
-                format!("*{}.{}", go_package(served.group()), served.resource.list_kind)
-            };
-            let message =
-                format!("you requested PartialObjectMetadata, but the requested object is a list ({type_name})");
+            let kind = &served.resource.list_kind;
+            let message = format!("you requested PartialObjectMetadata, but a {kind} is a list");
             Err(Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message))
         }
     }
-}
-
-fn go_package(group: &str) -> &str {
-    if group.is_empty() { "core" } else { group.split('.').next().unwrap_or_default() }
 }
 
 fn whole_list(form: Form, head: String, page: Page) -> Result<Response<Body>, Failure> {

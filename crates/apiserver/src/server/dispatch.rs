@@ -275,7 +275,7 @@ impl Front {
             return Ok(());
         }
         let asked = crate::request::query::parse_uint(text)
-            .map_err(|why| crate::verbs::plain_failure(format!("resourceVersion: Invalid value: {text:?}: {why}")))?;
+            .map_err(|why| crate::verbs::plain_failure(format!("resourceVersion: {why}")))?;
         let current = self.api.store().revision();
         if asked > current { Err(crate::verbs::too_large_version(asked, current)) } else { Ok(()) }
     }
@@ -347,8 +347,10 @@ impl Front {
     /// request; of such work only some is done at once.
     async fn aside<T>(&self, call: &Call<'_>, size: usize, work: impl Future<Output = T>) -> T {
         let runtime = Handle::current();
-        // Definitions are small, but what they say may be costly to check.
-        let heavy = size > HEAVY || call.served.resource.plural == "customresourcedefinitions";
+        // Definitions are small, but what they say may be costly to check; so is what rules with loops say of an object.
+        let heavy = size > HEAVY
+            || call.served.resource.plural == "customresourcedefinitions"
+            || call.served.version().rules.may_take_long();
         // Tests with paused time have one thread, and nobody else to hold up.
         if !heavy || runtime.runtime_flavor() == RuntimeFlavor::CurrentThread {
             return work.await;

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::store::Store;
+use store::Store;
 
 /// What a request is counted as.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

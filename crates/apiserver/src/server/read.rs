@@ -5,18 +5,15 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
+use schema::object::check_type_fields;
 use serde_json::Value;
 
 use crate::catalogue::Served;
-use crate::object::json_kind;
 use crate::protobuf;
 use crate::request::body::{Document, Encoding, LIMIT, media_type, too_large, unknown_format};
 use crate::request::drain::drain;
 use crate::status::Failure;
-use crate::verbs::{Patch, not_another_built_in, not_registered, plain_failure};
-
-/// How much of a body is shown when it makes no sense.
-const SHOWN: usize = 30;
+use crate::verbs::{Patch, not_another_built_in, plain_failure};
 
 /// The body of a request, if it is not too large.
 pub(super) async fn body(headers: &HeaderMap, mut body: Body) -> Result<Bytes, Failure> {
@@ -42,46 +39,34 @@ pub(super) fn content_type(headers: &HeaderMap) -> &str {
 /// A document of whatever kind: a review, a scale.
 pub(super) fn document(headers: &HeaderMap, text: &Bytes, kind: &str) -> Result<Document, Failure> {
     match Encoding::of(content_type(headers))? {
-        Encoding::Json => Document::json(text)
-            .map_err(|why| unrecognized(kind, text, &format!("couldn't get version/kind; json parse error: {why}"))),
-        Encoding::Yaml => Document::yaml(text).map_err(|why| unrecognized(kind, text, &why)),
-        Encoding::Protobuf => Ok(Document {
-            value: protobuf::to_json_as(text, "", kind)?,
-            duplicates: Vec::new(),
-            text: None,
-            yaml_remarks: Vec::new(),
-        }),
+        Encoding::Json => Document::json(text).map_err(|why| unrecognized(kind, &why)),
+        Encoding::Yaml => Document::yaml(text).map_err(|why| unrecognized(kind, &why)),
+        Encoding::Protobuf => Ok(Document { value: protobuf::to_json_as(text, "", kind)?, duplicates: Vec::new() }),
     }
 }
 
 /// A scale that is put.
 pub(super) fn scale(headers: &HeaderMap, text: &Bytes) -> Result<Value, Failure> {
-    // Kubernetes trips over its own types here.
-    let trip =
-        || Failure::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:110\"");
-    let mut value = document(headers, text, "Scale").map_err(|failure| match failure.code {
-        StatusCode::BAD_REQUEST => trip(),
-        _ => failure,
-    })?;
+    let mut value = document(headers, text, "Scale")?.value;
     for (key, wanted) in [("apiVersion", "autoscaling/v1"), ("kind", "Scale")] {
-        match value.value.get(key) {
-            None | Some(Value::Null) if value.value.is_object() => value.value[key] = wanted.into(),
+        match value.get(key) {
+            None | Some(Value::Null) if value.is_object() => value[key] = wanted.into(),
             Some(said) if said == wanted => {}
-            _ => return Err(trip()),
+            _ => return Err(Failure::bad_request(format!("a Scale is wanted here: {key} must be {wanted:?}"))),
         }
     }
-    Ok(value.value)
+    Ok(value)
 }
 
 /// An object of a resource: what is posted and put.
 pub(super) fn object(served: &Served, headers: &HeaderMap, text: &Bytes) -> Result<Document, Failure> {
     let kind = &served.resource.kind;
     let mut document = document(headers, text, kind)?;
-    check_type_meta(&document.value).map_err(|why| unrecognized(kind, text, &why))?;
+    check_type_fields(&document.value).map_err(|why| unrecognized(kind, &why))?;
     let field = |key: &str| document.value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (said_version, said_kind) = (field("apiVersion"), field("kind"));
     if served.resource.custom {
-        check_custom_type(served, &said_version, &said_kind, text)?;
+        check_custom_type(served, &said_version, &said_kind)?;
     } else {
         check_built_in_type(served, &said_version, &said_kind)?;
         if document.value.is_null() {
@@ -91,36 +76,16 @@ pub(super) fn object(served: &Served, headers: &HeaderMap, text: &Bytes) -> Resu
     Ok(document)
 }
 
-fn check_custom_type(served: &Served, api_version: &str, kind: &str, text: &Bytes) -> Result<(), Failure> {
+fn check_custom_type(served: &Served, api_version: &str, kind: &str) -> Result<(), Failure> {
     let wanted = &served.resource.kind;
     if kind.is_empty() {
-        let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(text));
-        return Err(unrecognized(wanted, text, &why));
+        return Err(unrecognized(wanted, "kind is missing"));
     }
     let expected = served.api_version();
     if api_version != expected {
         return Err(Failure::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
-    }
-    Ok(())
-}
-
-/// Whether a document says in the right form what it is; `Err` is what Go would say.
-fn check_type_meta(document: &Value) -> Result<(), String> {
-    let parse = "couldn't get version/kind; json parse error: json: cannot unmarshal";
-    if !document.is_object() && !document.is_null() {
-        let found = json_kind(document);
-        return Err(format!(
-            "{parse} {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
-             string \"json:\\\"kind,omitempty\\\"\" }}"
-        ));
-    }
-    for key in ["apiVersion", "kind"] {
-        if let Some(wrong) = document.get(key).filter(|value| !value.is_string() && !value.is_null()) {
-            let found = json_kind(wrong);
-            return Err(format!("{parse} {found} into Go struct field .{key} of type string"));
-        }
     }
     Ok(())
 }
@@ -136,24 +101,8 @@ fn check_built_in_type(served: &Served, api_version: &str, kind: &str) -> Result
     })
 }
 
-fn unrecognized(kind: &str, text: &Bytes, why: &str) -> Failure {
-    Failure::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
-        shown(text)
-    ))
-}
-
-/// The beginning of a body, as Kubernetes shows it.
-fn shown(text: &Bytes) -> String {
-    let (start, more) = if text.len() > SHOWN { (&text[..SHOWN], " ...") } else { (&text[..], "") };
-    match text.first() {
-        None => "<empty>".to_owned(),
-        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(start)),
-        Some(_) => {
-            let hex: Vec<String> = start.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{}{more}", hex.concat())
-        }
-    }
+fn unrecognized(kind: &str, why: &str) -> Failure {
+    Failure::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
 }
 
 /// `DeleteOptions`, if there is a body.
@@ -162,18 +111,14 @@ pub(super) fn delete_options(headers: &HeaderMap, text: &Bytes) -> Result<Option
         return Ok(None);
     }
     let value = match Encoding::of(content_type(headers))? {
-        Encoding::Json => {
-            Document::json(text)
-                .map_err(|why| plain_failure(format!("couldn't get version/kind; json parse error: {why}")))?
-                .value
-        }
+        Encoding::Json => Document::json(text).map_err(plain_failure)?.value,
         Encoding::Yaml => Document::yaml(text).map_err(plain_failure)?.value,
         Encoding::Protobuf => protobuf::to_json_as(text, "v1", "DeleteOptions")?,
     };
-    check_type_meta(&value).map_err(plain_failure)?;
-    let said = |key: &str| value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    if let Some(kind) = said("kind").filter(|kind| *kind != "DeleteOptions") {
-        return Err(plain_failure(not_registered(kind, said("apiVersion").unwrap_or("meta.k8s.io/v1"))));
+    check_type_fields(&value).map_err(plain_failure)?;
+    match value.get("kind").and_then(Value::as_str) {
+        None | Some("" | "DeleteOptions") => {}
+        Some(kind) => return Err(plain_failure(format!("kind must be \"DeleteOptions\", not {kind:?}"))),
     }
     Ok(Some(value))
 }

@@ -12,21 +12,21 @@ mod whole;
 use std::sync::Arc;
 
 use axum::body::Body;
+use cel::Rules;
 use futures::StreamExt;
 use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt;
+use schema::Schema;
 use serde_json::{Value, json};
+use store::{Limits, Store};
 use tower_service::Service;
 
 use super::{Config, Server};
 use crate::auth::StaticTokens;
 use crate::builtins;
 use crate::catalogue::Catalogue;
-use crate::cel::Rules;
 use crate::clock::Clock;
 use crate::resource::{Hooks, Resource, Scale, Scope, Version};
-use crate::schema::Schema;
-use crate::store::{Limits, Store};
 
 /// The collection that most tests use.
 const WIDGETS: &str = "/apis/verbs.example.com/v1/namespaces/verbs-a/widgets";

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
+use cel::Rules;
+use schema::Schema;
+
 use super::*;
 use crate::builtins;
 use crate::catalogue::{Catalogue, Served};
-use crate::cel::Rules;
-use crate::schema::Schema;
 
 const V1: &str = "v1";
 

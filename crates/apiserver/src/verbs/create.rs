@@ -1,20 +1,19 @@
 //! New objects.
 
 use http::StatusCode;
+use schema::names;
+use schema::object;
 use serde_json::Value;
+use store::{Change, Expect, StoreError};
 
 use super::decode::{Read, cannot_be_handled, read};
 use super::draft::Draft;
 use super::update::is_core;
 use super::{Api, Incoming, Lens, WriteOptions, Written, plain_failure, qualified, qualified_kind, store_failure};
 use crate::catalogue::Served;
-use crate::names;
-use crate::object;
 use crate::ownership::{self, Writer};
 use crate::resource::{Part, Scope};
-use crate::schema;
 use crate::status::{Failure, FieldError, Qualified};
-use crate::store::{Change, Expect, StoreError};
 
 /// Letters and digits that make no words and are not mistaken for each other.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -244,12 +243,12 @@ pub(super) fn check_custom(served: &Served, new: &Value, old: Option<&Value>, pa
         _ => version.schema.validate(new, old),
     };
     if let Some(scale) = &version.scale {
-        errors.extend(schema::check_scale(scale, new, part));
+        errors.extend(super::scale::check(scale, new, part));
     }
     if version.schema.root().has_rules() {
         match schema::rules_not_checked(&errors) {
             Some(remark) => errors.push(remark),
-            None => errors.extend(version.rules.check(&version.schema, new, old)),
+            None => errors.extend(version.rules.check(new, old)),
         }
     }
     errors

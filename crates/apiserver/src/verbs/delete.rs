@@ -1,15 +1,15 @@
 //! Objects that go, or are told to go.
 
+use schema::object;
 use serde_json::{Value, json};
+use store::{Change, Expect, StoreError};
 
 use super::draft::Draft;
 use super::{Api, Lens, Paging, not_found, plain_failure, qualified, qualified_kind, store_failure};
 use crate::catalogue::Served;
-use crate::object::{self, json_kind};
 use crate::request::query::{Query, check_dry_run, invalid_options};
 use crate::selector::Selector;
-use crate::status::{Failure, FieldError, FieldFault};
-use crate::store::{Change, Expect, StoreError};
+use crate::status::{Failure, FieldError, FieldFault, wrong_type};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -190,35 +190,24 @@ impl Api {
     }
 }
 
-/// Whether the options are of the types that Go gives them; `Err` is what it would say.
+/// Whether the options are of the right types.
 fn check_types(body: &Value) -> Result<(), String> {
-    let wrong = |value: &Value, owner: &str, key: &str, go_type: &str| {
-        let kind = json_kind(value);
-        format!("json: cannot unmarshal {kind} into Go struct field {owner}.{key} of type {go_type}")
-    };
     let is_text: fn(&Value) -> bool = Value::is_string;
-    for (key, go_type, fits) in [
-        ("gracePeriodSeconds", "int64", Value::is_i64 as fn(&Value) -> bool),
-        ("preconditions", "v1.Preconditions", Value::is_object),
-        ("orphanDependents", "bool", Value::is_boolean),
-        ("propagationPolicy", "v1.DeletionPropagation", is_text),
-        ("dryRun", "[]string", Value::is_array),
+    let is_list_of_texts = |value: &Value| value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
+    for (pointer, expected, fits) in [
+        ("/gracePeriodSeconds", "an integer", Value::is_i64 as fn(&Value) -> bool),
+        ("/preconditions", "an object", Value::is_object),
+        ("/preconditions/uid", "a string", is_text),
+        ("/preconditions/resourceVersion", "a string", is_text),
+        ("/orphanDependents", "a boolean", Value::is_boolean),
+        ("/propagationPolicy", "a string", is_text),
+        ("/dryRun", "a list of strings", is_list_of_texts),
     ] {
-        if let Some(value) = body.get(key).filter(|value| !value.is_null() && !fits(value)) {
-            return Err(wrong(value, "DeleteOptions", key, go_type));
+        if let Some(value) = body.pointer(pointer).filter(|value| !value.is_null() && !fits(value)) {
+            return Err(wrong_type(pointer[1..].replace('/', "."), expected, value));
         }
     }
-    for (key, go_type) in [("uid", "types.UID"), ("resourceVersion", "string")] {
-        let value = body.get("preconditions").and_then(|preconditions| preconditions.get(key));
-        if let Some(value) = value.filter(|value| !value.is_null() && !value.is_string()) {
-            return Err(wrong(value, "Preconditions", &format!("preconditions.{key}"), go_type));
-        }
-    }
-    let modes = body.get("dryRun").and_then(Value::as_array);
-    match modes.into_iter().flatten().find(|mode| !mode.is_string()) {
-        Some(value) => Err(wrong(value, "DeleteOptions", "dryRun", "string")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 fn check_preconditions(served: &Served, name: &str, found: &Value, options: &DeleteOptions) -> Result<(), Failure> {

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use store::{Render, Revision};
 
 use super::plain_failure;
 use crate::status::Failure;
-use crate::store::{Render, Revision};
 
 /// How many bytes an object may have: what etcd takes by default.
 const MOST: usize = 1536 * 1024;

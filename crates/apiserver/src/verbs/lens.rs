@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use store::Revision;
 
 use crate::catalogue::Served;
 use crate::status::Failure;
-use crate::store::Revision;
 
 /// How the stored objects of a resource look in one of its versions.
 #[derive(Debug, Clone)]

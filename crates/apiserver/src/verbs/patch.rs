@@ -1,19 +1,19 @@
 //! Changes that say what is different.
 
 use bytes::Bytes;
+use schema::object;
 use serde_json::Value;
 
 use super::create::{check_open, drop_status, remarks, settle_namespace};
-use super::decode::{Read, cannot_be_patched, cannot_be_patched_in, not_another_built_in, read};
+use super::decode::{Read, cannot_be_patched, not_another_built_in, read};
 use super::update::{Attempt, Record, check_name, keep_other_parts, part_name};
 use super::{Api, Incoming, WriteOptions, Written, modified, not_found, plain_failure, qualified};
 use crate::catalogue::Served;
-use crate::object::{self, json_kind};
 use crate::ownership::{self, Operation, Writer};
 use crate::patch;
 use crate::request::body::Document;
 use crate::resource::Part;
-use crate::status::{Failure, go_value};
+use crate::status::{Failure, wrong_type};
 
 /// A patch.
 #[derive(Debug, Clone)]
@@ -53,10 +53,7 @@ impl Api {
                 _ => set_type(served, &mut incoming.object),
             }
             let Read { mut object, mut warnings } =
-                read(served, incoming, options.field_validation).map_err(|why| match patch {
-                    Patch::Strategic(patch) => cannot_be_patched_in(go_value(&patch.value), &why),
-                    _ => cannot_be_patched(&patched, &why),
-                })?;
+                read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&patched, &why))?;
             check_name(name, &object)?;
             settle_namespace(served, namespace, &mut object)?;
             // Without a version of its own the patch is about whatever is there.
@@ -110,8 +107,8 @@ impl Api {
             {
                 return Err(plain_failure(why));
             }
-            let (duplicates, yaml_remarks) = (intent.duplicates.clone(), intent.yaml_remarks.clone());
-            let incoming = Incoming { duplicates, yaml_remarks, applied: true, ..Incoming::from(merged.clone()) };
+            let duplicates = intent.duplicates.clone();
+            let incoming = Incoming { duplicates, applied: true, ..Incoming::from(merged.clone()) };
             let Read { mut object, mut warnings } =
                 read(served, incoming, options.field_validation).map_err(|why| cannot_be_patched(&merged, &why))?;
             if served.resource.custom && live.is_some_and(|live| same_but_for_owners(live, &merged)) {
@@ -186,13 +183,9 @@ fn patched(served: &Served, object: &Value, patch: &Patch) -> Result<Incoming, F
 /// What somebody wants to own.
 fn read_intent(served: &Served, text: &Bytes) -> Result<Document, Failure> {
     let decoding = |why: String| Failure::bad_request(format!("error decoding YAML: {why}"));
-    let intent = Document::yaml(text).map_err(|why| decoding(format!("error converting YAML to JSON: {why}")))?;
+    let intent = Document::yaml(text).map_err(decoding)?;
     if !intent.value.is_object() && !intent.value.is_null() {
-        let kind = json_kind(&intent.value);
-        return Err(decoding(format!(
-            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
-             map[string]interface {{}}"
-        )));
+        return Err(decoding(wrong_type("the object", "an object", &intent.value)));
     }
     check_apply_type(served, &intent.value)?;
     Ok(intent)
@@ -205,28 +198,13 @@ fn set_type(served: &Served, object: &mut Value) {
 
 /// Whether a patched object still says what it is.
 fn check_type_meta(served: &Served, patched: &Value) -> Result<(), String> {
-    if !patched.is_object() && !patched.is_null() {
-        return Err(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ \
-             APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-            json_kind(patched)
-        ));
-    }
-    for key in ["apiVersion", "kind"] {
-        if let Some(wrong) = patched.get(key).filter(|value| !value.is_string() && !value.is_null()) {
-            return Err(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{key} of \
-                 type string",
-                json_kind(wrong)
-            ));
-        }
-    }
+    object::check_type_fields(patched)?;
     let text = |key: &str| patched.get(key).and_then(Value::as_str).unwrap_or_default();
     if !served.resource.custom {
         return not_another_built_in(served, text("apiVersion"), text("kind"));
     }
     if text("kind").is_empty() {
-        return Err(format!("Object 'Kind' is missing in '{patched}'"));
+        return Err("kind is missing".to_owned());
     }
     Ok(())
 }

@@ -1,17 +1,17 @@
 //! The scale subresource: how many, seen and set in one form whatever the resource.
 
 use http::StatusCode;
+use schema::object;
 use serde_json::{Map, Value, json};
 
 use super::decode::cannot_be_patched;
 use super::update::{Attempt, Before, check_name};
 use super::{Api, Patch, WriteOptions, modified, not_found, qualified_kind};
 use crate::catalogue::Served;
-use crate::object::{self, json_kind};
 use crate::patch;
 use crate::request::body::Document;
 use crate::resource::{Part, Scale};
-use crate::status::{Failure, FieldError};
+use crate::status::{Failure, FieldError, wrong_type};
 
 impl Api {
     /// `GET …/scale`.
@@ -51,9 +51,8 @@ impl Api {
                 Patch::Json(patch) => patch::json(scale, &patch.value),
                 Patch::Merge(patch) | Patch::Strategic(patch) => patch::merge(scale, &patch.value),
                 Patch::Apply(text) => {
-                    let intent = Document::yaml(text).map_err(|why| {
-                        Failure::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
-                    })?;
+                    let intent = Document::yaml(text)
+                        .map_err(|why| Failure::bad_request(format!("error decoding YAML: {why}")))?;
                     patch::merge(scale, &intent.value)
                 }
             }?;
@@ -108,15 +107,11 @@ fn declared<'a>(served: &'a Served, name: &str) -> Result<&'a Scale, Failure> {
     served.version().scale.as_ref().ok_or_else(|| not_found(served, name))
 }
 
-/// What Go says of a number that is none.
+/// What is wrong with the number, if anything.
 fn wrong_replicas(scale: &Value) -> Option<String> {
-    let found = match scale.pointer("/spec/replicas")? {
-        Value::Null => return None,
-        Value::Number(number) if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) => return None,
-        Value::Number(number) => format!("number {number}"),
-        other => json_kind(other).to_owned(),
-    };
-    Some(format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32"))
+    let replicas = scale.pointer("/spec/replicas").filter(|replicas| !replicas.is_null())?;
+    let fits = replicas.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
+    (!fits).then(|| wrong_type("spec.replicas", "an integer of 32 bits", replicas))
 }
 
 fn with_replicas(served: &Served, scale: &Scale, before: &Before, wanted: &Value) -> Result<Value, Failure> {
@@ -144,9 +139,50 @@ fn with_replicas(served: &Served, scale: &Scale, before: &Before, wanted: &Value
     Ok(new)
 }
 
+/// Collects what is wrong at the places that a scale subresource points at.
+pub(super) fn check(scale: &Scale, object: &Value, part: Part) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if part != Part::Status {
+        errors.extend(check_replicas(&scale.spec_replicas, object));
+    }
+    errors.extend(check_replicas(&scale.status_replicas, object));
+    if let Some(path) = &scale.label_selector {
+        let wrong = match find(object, path) {
+            Ok(found) => found.filter(|found| !found.is_string()),
+            Err(above) => Some(above),
+        };
+        let why = "must be a string, since the scale subresource shows it";
+        errors.extend(wrong.map(|wrong| FieldError::invalid(path, wrong.clone(), why)));
+    }
+    errors
+}
+
+fn check_replicas(path: &str, object: &Value) -> Option<FieldError> {
+    let (Ok(Some(found)) | Err(found)) = find(object, path) else { return None };
+    let why = match found.as_i64().filter(|_| find(object, path).is_ok()) {
+        None => "must be an integer, since the scale subresource shows it".to_owned(),
+        Some(number) if number < 0 => "should be a non-negative integer".to_owned(),
+        Some(number) if number > i64::from(i32::MAX) => format!("should be less than or equal to {}", i32::MAX),
+        Some(_) => return None,
+    };
+    Some(FieldError::invalid(path, found.clone(), why))
+}
+
+/// What is at a path; `Err` is what is above it and has no fields.
+fn find<'o>(object: &'o Value, path: &str) -> Result<Option<&'o Value>, &'o Value> {
+    let mut place = object;
+    for step in path.trim_start_matches('.').split('.') {
+        let Value::Object(fields) = place else { return Err(place) };
+        match fields.get(step) {
+            Some(below) => place = below,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(place))
+}
+
 fn at<'o>(object: &'o Value, path: &str) -> Option<&'o Value> {
-    let mut steps = path.trim_start_matches('.').split('.');
-    steps.try_fold(object, |value, step| value.get(step))
+    find(object, path).ok().flatten()
 }
 
 fn view(scale: &Scale, object: &Value) -> Value {
@@ -168,4 +204,45 @@ fn view(scale: &Scale, object: &Value) -> Value {
     json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_scale_points_at_is_checked() {
+        let scale = Scale {
+            spec_replicas: ".spec.r".to_owned(),
+            status_replicas: ".status.r.n".to_owned(),
+            label_selector: Some(".status.sel".to_owned()),
+        };
+        let integer = "must be an integer, since the scale subresource shows it";
+        for (object, sentences) in [
+            (json!({}), vec![]),
+            (json!({"spec": {"r": "x"}}), vec![format!(".spec.r: Invalid value: \"x\": {integer}")]),
+            (
+                json!({"spec": {"r": -1}}),
+                vec![".spec.r: Invalid value: -1: should be a non-negative integer".to_owned()],
+            ),
+            (
+                json!({"spec": {"r": 3_000_000_000_i64}}),
+                vec![".spec.r: Invalid value: 3000000000: should be less than or equal to 2147483647".to_owned()],
+            ),
+            (json!({"spec": {"r": 1.5}}), vec![format!(".spec.r: Invalid value: 1.5: {integer}")]),
+            (json!({"spec": {"r": null}}), vec![format!(".spec.r: Invalid value: \"null\": {integer}")]),
+            (json!({"spec": 5}), vec![format!(".spec.r: Invalid value: 5: {integer}")]),
+            (
+                json!({"status": {"r": {"n": []}, "sel": {}}}),
+                vec![
+                    format!(".status.r.n: Invalid value: []: {integer}"),
+                    ".status.sel: Invalid value: {}: must be a string, since the scale subresource shows it".to_owned(),
+                ],
+            ),
+        ] {
+            let errors: Vec<String> = check(&scale, &object, Part::Main).iter().map(ToString::to_string).collect();
+            assert_eq!(errors, sentences);
+        }
+        assert_eq!(check(&scale, &json!({"spec": {"r": -1}}), Part::Status), []);
+    }
 }

@@ -1,6 +1,9 @@
 //! Objects that become others.
 
+use schema::names;
+use schema::object;
 use serde_json::{Map, Value};
+use store::{Change, Entry, Expect, StoreError};
 
 use super::create::{check_custom, check_kind, remarks, settle_namespace};
 use super::decode::{cannot_be_handled, read};
@@ -10,13 +13,10 @@ use super::{
     Api, Incoming, Lens, WriteOptions, Written, modified, not_found, plain_failure, qualified, qualified_kind,
 };
 use crate::catalogue::Served;
-use crate::names;
-use crate::object;
 use crate::ownership::{self, Operation, Writer};
 use crate::request::query::parse_uint;
 use crate::resource::Part;
-use crate::status::{Failure, FieldError, FieldFault};
-use crate::store::{Change, Entry, Expect, StoreError};
+use crate::status::{Failure, FieldError};
 
 /// An object as it is, about to be changed.
 pub(super) struct Before {
@@ -132,11 +132,7 @@ impl Api {
         let lens = Lens::new(served);
         let given = read_version(&new)?;
         if given == 0 && !may_update_blindly(served, part) {
-            let error = FieldError::new(
-                FieldFault::InvalidShown("0x0".to_owned()),
-                "metadata.resourceVersion",
-                "must be specified for an update",
-            );
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
             return Err(Failure::invalid(qualified(served), &name, &[error]));
         }
         if given != 0 && given != before.entry.revision {
@@ -258,7 +254,7 @@ pub(super) fn part_name(part: Part) -> &'static str {
 fn read_version(object: &Value) -> Result<u64, Failure> {
     match object::resource_version(object) {
         "" => Ok(0),
-        text => parse_uint(text).map_err(plain_failure),
+        text => parse_uint(text).map_err(|why| plain_failure(format!("metadata.resourceVersion: {why}"))),
     }
 }
 

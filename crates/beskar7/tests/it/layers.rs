@@ -9,9 +9,12 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("beskar7-engine", &[], "the engine decides and is pure: it knows nobody"),
     ("beskar7-api", &[], "the API is the resources' words: it knows nobody"),
+    ("beskar7-store", &[], "the store knows bytes: neither objects nor HTTP"),
+    ("beskar7-schema", &[], "schemas say what objects may be, whoever stores or serves them"),
+    ("beskar7-cel", &["beskar7-schema"], "rules stand in schemas and know nothing of who asks"),
     (
         "beskar7-apiserver",
-        &[],
+        &["beskar7-cel", "beskar7-schema", "beskar7-store"],
         "the API server and its clients must not share a mistake, nor does it know what it serves",
     ),
     ("beskar7-bmc", &["beskar7-engine"], "the BMC client fills in what the engine sees, and knows no Kubernetes"),
@@ -65,6 +68,9 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
         "the engine is pure: no Kubernetes, no network, no async",
     ),
     ("beskar7-apiserver", &["kube", "k8s-openapi"], "the API server and its clients must not share a mistake"),
+    ("beskar7-store", &["kube", "k8s-openapi", "http", "hyper", "axum", "serde"], "the store knows bytes"),
+    ("beskar7-schema", &["kube", "k8s-openapi", "tokio", "http", "hyper", "axum"], "schemas are pure"),
+    ("beskar7-cel", &["kube", "k8s-openapi", "tokio", "http", "hyper", "axum"], "rules are pure"),
     ("beskar7-bmc", &["kube", "k8s-openapi"], "the BMC client knows no Kubernetes"),
     ("beskar7-boot", &["kube", "k8s-openapi"], "the boot service knows no Kubernetes"),
     ("beskar7-sim", &["kube", "k8s-openapi"], "the simulator knows no Kubernetes"),

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use schema::path_faults;
 use serde_json::Value;
 
 use super::{Check, Path, Props, Rules, Schema, find};
-use crate::schema::path_faults;
 use crate::status::{FieldError, FieldFault};
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -66,14 +66,12 @@ impl Check {
         if !kind.is_empty() && kind != "object" && forbidden.is_none_or(|key| !comes_first(key)) {
             let sentence = r#"only "object" is allowed as the type at the root of the schema if the status subresource is enabled"#;
             self.invalid(&format!("{path}.type"), kind, sentence);
-        } else if forbidden.is_some() {
-            // Go prints the whole schema here, with the addresses of its parts.
-            let fault = FieldFault::InvalidShown(format!("apiextensions.JSONSchemaProps{{Type:{kind:?}}}"));
+        } else if let Some(forbidden) = forbidden {
             let sentence = "only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
                             MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties \
                             ExternalDocs Example XPreserveUnknownFields XValidations] fields are allowed at the root of \
                             the schema if the status subresource is enabled";
-            self.errors.push(FieldError::new(fault, path, sentence));
+            self.errors.push(FieldError::invalid(path, forbidden, sentence));
         }
     }
 

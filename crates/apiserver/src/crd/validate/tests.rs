@@ -35,19 +35,19 @@ fn prepared(mut definition: Value) -> Value {
     definition
 }
 
-fn plain(sentence: &str) -> String {
-    match sentence.split_once("Invalid value: ") {
-        Some((before, after)) if after.starts_with("[]apiextensions.") || after.starts_with("apiextensions.") => {
-            let end = after.rfind("}: ").map(|end| end + 1).or(after.find("(nil): ").map(|end| end + "(nil)".len()));
-            let end = end.unwrap_or(0);
-            format!("{before}Invalid value: …{}", &after[end..])
-        }
-        _ => sentence.to_owned(),
-    }
+/// Whether the same is said of the same places; how Go prints values that are no scalars does not matter.
+fn are_alike(ours: &[String], recorded: &[String]) -> bool {
+    let same = |(ours, recorded): (&String, &String)| {
+        let Some((before, after)) = recorded.split_once("Invalid value: ") else { return ours == recorded };
+        let said = ["…", "[]string(nil)"].iter().find_map(|value| after.strip_prefix(value));
+        let said = said.or_else(|| after.strip_prefix("[]string{").and_then(|list| Some(list.split_once('}')?.1)));
+        said.map_or(ours == recorded, |said| ours.starts_with(before) && ours.ends_with(said))
+    };
+    ours.len() == recorded.len() && ours.iter().zip(recorded).all(same)
 }
 
 fn sentences(errors: &[FieldError]) -> Vec<String> {
-    errors.iter().map(|error| plain(&error.to_string())).collect()
+    errors.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn definitions_are_refused_as_recorded() {
     let mut wrong = Vec::new();
     for row in rows {
         let says = sentences(&validate(&prepared(row.definition.clone()), None));
-        if says != row.says {
+        if !are_alike(&says, &row.says) {
             wrong.push(format!("{}\n  said {:#?}\n  not  {says:#?}", row.definition, row.says));
         }
     }

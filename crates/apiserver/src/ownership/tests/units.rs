@@ -1,9 +1,9 @@
+use schema::Schema;
 use serde_json::{Value, json};
 
 use super::judged::widget;
 use crate::ownership::fields::FieldSet;
 use crate::ownership::{Writer, apply, keep_times, manager_name, record_update};
-use crate::schema::Schema;
 
 pub(super) fn writer(manager: &str) -> Writer<'_> {
     Writer {

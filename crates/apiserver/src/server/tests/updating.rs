@@ -1,7 +1,7 @@
 use serde_json::json;
+use store::{Options, Store};
 
 use super::{GADGETS, MERGE, WIDGETS, World, widget};
-use crate::store::{Options, Store};
 
 const MODIFIED: &str = "Operation cannot be fulfilled on widgets.verbs.example.com \"u\": the object has been modified; \
                         please apply your changes to the latest version and try again";
@@ -15,13 +15,15 @@ async fn an_update_names_the_version_it_read() {
     blind.refused(
         422,
         "Invalid",
-        "widgets.verbs.example.com \"u\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified \
+        "widgets.verbs.example.com \"u\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified \
          for an update",
     );
     assert_eq!(blind.body["details"]["kind"], "widgets");
+    let no_version =
+        "metadata.resourceVersion: Invalid value: \"abc\": must be a resource version that this server has given";
     let at = |version: &str| widget("u", json!({"metadata": {"resourceVersion": version}, "spec": {"color": "blue"}}));
     world.put(&path, at("1")).await.refused(409, "Conflict", MODIFIED);
-    world.put(&path, at("abc")).await.refused(500, "", "strconv.ParseUint: parsing \"abc\": invalid syntax");
+    world.put(&path, at("abc")).await.refused(500, "", no_version);
     let done = world.put(&path, at(made["metadata"]["resourceVersion"].as_str().unwrap())).await;
     assert_eq!((done.code, &done.body["metadata"]["generation"]), (200, &json!(2)), "{}", done.text);
     assert_eq!(done.body["metadata"]["uid"], made["metadata"]["uid"]);
@@ -123,8 +125,8 @@ async fn patches_cannot_change_what_is_fixed() {
             times,
             422,
             "Invalid",
-            "Widget.verbs.example.com \"u\" is invalid: [metadata.deletionTimestamp: Invalid value: 2020-01-01 00:00:00 \
-             +0000 UTC: field is immutable, metadata.deletionGracePeriodSeconds: Invalid value: 5: field is immutable]",
+            "Widget.verbs.example.com \"u\" is invalid: [metadata.deletionTimestamp: Invalid value: \
+             \"2020-01-01T00:00:00Z\": field is immutable, metadata.deletionGracePeriodSeconds: Invalid value: 5: field is immutable]",
         ),
         (json!({"metadata": {"resourceVersion": "1"}}), 409, "Conflict", MODIFIED),
         (
@@ -170,7 +172,7 @@ async fn patches_come_in_known_forms() {
             "{bad",
             400,
             "BadRequest",
-            "error decoding patch: invalid character 'b' looking for beginning of object key string".to_owned(),
+            "error decoding patch: it is not JSON: key must be a string at line 1 column 2".to_owned(),
         ),
         (
             "?force=true",
@@ -264,7 +266,7 @@ async fn some_built_ins_may_be_updated_blindly() {
     world.put(&format!("{leases}/l"), json!({"metadata": {"name": "l"}})).await.refused(
         422,
         "Invalid",
-        "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified \
+        "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified \
          for an update",
     );
 }

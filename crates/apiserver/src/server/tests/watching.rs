@@ -3,10 +3,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
+use store::Limits;
 use tokio::time::Instant;
 
 use super::{WIDGETS, World};
-use crate::store::Limits;
 
 fn pair(kind: &str, name: &str) -> (String, String) {
     (kind.to_owned(), name.to_owned())
@@ -42,7 +42,7 @@ async fn a_watch_goes_on_from_a_revision() {
     world.get(&format!("{WIDGETS}?watch=1&resourceVersion=abc")).await.refused(
         500,
         "",
-        "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax",
+        "resourceVersion: Invalid value: \"abc\": must be a resource version that this server has given",
     );
     let legacy = format!("/apis/verbs.example.com/v1/watch/namespaces/verbs-a/widgets?resourceVersion={version}");
     assert_eq!(world.watch(&legacy).await.brief().await, pair("ADDED", "b"));

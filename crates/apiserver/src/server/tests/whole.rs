@@ -1,9 +1,9 @@
 //! The server with all its controllers, under paused time.
 
 use serde_json::json;
+use store::Store;
 
 use super::{Answer, Events, Server, WIDGETS, World, config, names, widget};
-use crate::store::Store;
 
 pub(super) async fn whole(store: Store) -> World {
     World { server: Server::start(config(store)).await.unwrap() }
