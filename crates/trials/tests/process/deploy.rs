@@ -301,3 +301,53 @@ async fn what_is_torn_off_in_the_middle_of_an_order_is_done_once_in_the_end() {
         });
     join_all(lives).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_vendors_server_boots_from_the_network_once_and_is_released() {
+    let first = World::quiet_in_process().await;
+    let lives = Personality::all().into_iter().map(async |personality| {
+        let vendor = personality.name;
+        let world = first.beside().await;
+        world.start_operator();
+        let mut plan = sim::BmcSpec::new(personality);
+        plan.hardware = vec![Hardware::invent(&plan.personality, 43, 0)];
+        let timing = Timing { power_on: Duration::from_millis(300), post: Duration::from_secs(1), ..Timing::INSTANT };
+        let bmc = sim::Bmc::new(plan.timing(timing).power(PowerState::Off));
+        world.register(&bmc, json!({})).await;
+        let host = world.wait_for_state(HOST, "Available").await;
+        let hardware = host.status.unwrap().hardware_details.unwrap().unpack();
+        assert_eq!(hardware.network_boot, Some(true), "{vendor}");
+
+        let order = json!({ "consumerRef": { "name": "me" }, "networkBoot": { "protocol": "PXE" } });
+        world.patch_spec(HOST, order).await;
+        let host = world.wait_until(HOST, vendor, |host| state_of(host) == "Provisioned").await;
+        assert_eq!(fault_of(&host), None, "{vendor}");
+        wait_for(vendor, EVER, async || (runs(&bmc) == Some(BootSource::Pxe)).then_some(())).await;
+        assert_eq!((bmc.first().boots, bmc.first().media()), (1, None), "{vendor}: {:?}", bmc.journal());
+
+        // Somebody restarts it: that boots the disk.
+        world.annotate(HOST, "beskar7.io/reboot", Some("1")).await;
+        wait_for(vendor, EVER, async || (runs(&bmc) == Some(BootSource::Hdd)).then_some(())).await;
+
+        world.patch_spec(HOST, json!({ "consumerRef": null, "networkBoot": null })).await;
+        world.wait_until(HOST, vendor, |host| state_of(host) == "Available").await;
+        let server = bmc.first();
+        assert_eq!(server.power(), PowerState::Off, "{vendor}");
+        assert_ne!(server.boot.enabled, Enabled::Once, "{vendor}");
+    });
+    join_all(lives).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_system_boots_its_image_again_at_every_start_by_the_operator() {
+    let (world, bmc) = world_with(running_bmc()).await;
+    let order = json!({ "consumerRef": { "name": "me" }, "bootIsoSource": ISO, "bootEveryStart": true });
+    world.patch_spec(HOST, order).await;
+    world.wait_for_state(HOST, "Provisioned").await;
+    wait_for("the first boot", EVER, async || (runs(&bmc) == Some(BootSource::Cd(ISO.into()))).then_some(())).await;
+    let boots = bmc.first().boots;
+    world.annotate(HOST, "beskar7.io/reboot", Some("1")).await;
+    wait_for("another boot", EVER, async || (bmc.first().boots > boots).then_some(())).await;
+    assert_eq!(runs(&bmc), Some(BootSource::Cd(ISO.into())));
+    assert_eq!(bmc.first().media(), Some(ISO), "it was not taken from a running system");
+}

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use api::beskar7::{Beskar7Machine, PhysicalHost};
 use kube::ResourceExt as _;
-use sim::{Effect, PowerState};
+use serde_json::json;
+use sim::{BootSource, Effect, PowerState};
 use trials::gate::Passage;
 use trials::machines::{iso, told};
 use trials::world::{World, state_of};
@@ -68,4 +69,25 @@ async fn a_dead_bmc_keeps_a_deleted_machine_until_somebody_forces_it_and_the_hos
     world.wait_for_machine("next", "to be told", waits).await;
     world.annotate("server-01", "beskar7.io/quarantine", None).await;
     world.wait_for_ready("next").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_by_pxe_takes_any_server_and_tells_the_site_what_it_is_to_run() {
+    let world = World::alone_in_process().await;
+    let bmc = world.available_host("server-01").await;
+    for (name, mode) in [("node-pxe", "PXE"), ("node-ipxe", "iPXE")] {
+        let (image, config) = ("http://images.test/boot.ipxe", "http://images.test/node.yaml");
+        let spec = json!({ "imageURL": image, "configURL": config, "provisioningMode": mode });
+        world.create_machine(name, spec).await;
+        world.wait_for_ready(name).await;
+        let host = world.host("server-01").await;
+        let ordered = host.spec.network_boot.unwrap();
+        assert_eq!((ordered.image_url.as_deref(), ordered.config_url.as_deref()), (Some(image), Some(config)));
+        assert_eq!((host.spec.boot_iso_source, bmc.first().media()), (None, None));
+        assert_eq!(bmc.first().last_boot.map(|boot| boot.from), Some(BootSource::Pxe));
+        world.delete_machine(name).await;
+        world.wait_for_no_machine(name).await;
+        let host = world.host("server-01").await;
+        assert_eq!((host.spec.network_boot, bmc.first().power()), (None, PowerState::Off));
+    }
 }
