@@ -18,6 +18,7 @@ mod run;
 mod show;
 mod sim;
 mod standalone;
+mod systemd;
 mod uninstall;
 
 use std::path::{Path, PathBuf};
