@@ -8,6 +8,7 @@
 
 mod apply;
 mod cli;
+mod deploy;
 mod docs;
 mod hosts;
 mod layers;
