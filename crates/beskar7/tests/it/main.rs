@@ -11,6 +11,7 @@ mod cli;
 mod deploy;
 mod docs;
 mod hosts;
+mod image;
 mod layers;
 mod power;
 mod program;
