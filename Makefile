@@ -1,8 +1,16 @@
 KUBECTL ?= kubectl
 BUILD_FLAGS ?=
+# The image of the operator, such as registry.example/beskar7:v0.1.0
+IMG ?=
+# Which manifests to deploy: config/default, or config/namespaced for one namespace
+CONFIG ?= config/default
+# A static binary to put into the image; without it, the image is compiled in a container
+BINARY ?=
+# What `beskar7 version` tells; not for tests, which it would compile anew after each commit
+build docker-build release: export BESKAR7_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test soak lint fmt manifests install uninstall deploy undeploy run standalone demo bench bench-api bench-machines bench-iso
+.PHONY: help setup build test soak lint fmt manifests install uninstall docker-build docker-push deploy undeploy release run standalone demo bench bench-api bench-machines bench-iso
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,12 +44,22 @@ uninstall: ## Remove the CRDs, and with them all resources, from the current clu
 	@KUBECTL="$(KUBECTL)" hack/refuse-if-in-use uninstall
 	$(KUBECTL) delete --ignore-not-found -k config/crd
 
-deploy: ## Install CRDs, roles and the operator into the current cluster
-	$(KUBECTL) apply --server-side -k config/default
+docker-build: ## Build the image IMG with docker, podman or buildah
+	@hack/image build "$(IMG)" "$(BINARY)"
+
+docker-push: ## Push the image IMG to its registry
+	@hack/image push "$(IMG)"
+
+deploy: ## Install CRDs, roles and the operator, with the image IMG, into the current cluster
+	@manifests=$$(KUBECTL="$(KUBECTL)" hack/render "$(CONFIG)" "$(IMG)") && \
+		printf '%s\n' "$$manifests" | $(KUBECTL) apply --server-side -f -
 
 undeploy: ## Remove the operator and its roles, not the CRDs and the namespace; refused while hosts are in use
 	@KUBECTL="$(KUBECTL)" hack/refuse-if-in-use undeploy
 	$(KUBECTL) delete --ignore-not-found -k config/operator
+
+release: ## Write dist/: static binaries, install.yaml with the image IMG, systemd unit, checksums
+	@hack/release dist "$(IMG)"
 
 run: ## Run the operator here, against the current cluster
 	cargo run -p beskar7 -- run --leader-elect=false

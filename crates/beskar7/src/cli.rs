@@ -5,7 +5,7 @@ use std::future::Future;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
-use crate::{apply, completion, crds, demo, hosts, power, run, show, sim, standalone};
+use crate::{apply, completion, crds, demo, hosts, power, run, show, sim, standalone, version};
 
 const ABOUT: &str = "\
 Turns racks of servers into Kubernetes nodes.
@@ -68,6 +68,9 @@ enum Command {
     /// Print a script that completes commands in your shell
     #[command(after_help = completion::EXAMPLES)]
     Completion(completion::Args),
+    /// Print version, commit and target of this binary
+    #[command(after_help = version::EXAMPLES)]
+    Version,
 }
 
 impl Cli {
@@ -85,6 +88,7 @@ impl Cli {
             Command::Sim(args) => sim::execute(&args),
             Command::Crds => crds::execute(),
             Command::Completion(args) => completion::execute(&args),
+            Command::Version => version::execute(),
         }
     }
 }

@@ -21,6 +21,7 @@ mod shutdown;
 mod sim;
 mod standalone;
 mod table;
+mod version;
 
 use std::process::ExitCode;
 

@@ -19,6 +19,7 @@ async fn help_teaches() {
         "  sim         Pretend to be BMCs and servers",
         "  crds        Print the custom resource definitions",
         "  completion  Print a script that completes commands in your shell",
+        "  version     Print version, commit and target of this binary",
         "  beskar7 crds | kubectl apply --server-side -f -",
     ] {
         assert!(help.lines().any(|said| said == line), "{line:?} is not in\n{help}");
@@ -26,7 +27,7 @@ async fn help_teaches() {
     let (_, steps) = help.split_once("First steps:\n").unwrap();
     let commands: Vec<_> = steps.lines().filter(|line| line.starts_with("  beskar7")).collect();
     assert_eq!(commands[..2], ["  beskar7 standalone --simulate 20", "  beskar7 demo"], "\n{help}");
-    for command in ["run", "hosts", "power", "sim", "crds", "completion"] {
+    for command in ["run", "hosts", "power", "sim", "crds", "completion", "version"] {
         let help = beskar7(&[command, "--help"]).await.ok();
         assert!(help.contains("\nExamples:\n"), "{command} has no examples:\n{help}");
         // The width without a terminal; an example that is wrapped cannot be copied.
@@ -54,7 +55,11 @@ async fn flags_of_upstream_are_known() {
 
 #[tokio::test]
 async fn the_version_is_told() {
-    assert_eq!(beskar7(&["--version"]).await.ok(), concat!("beskar7 ", env!("CARGO_PKG_VERSION"), "\n"));
+    let version = concat!("beskar7 ", env!("CARGO_PKG_VERSION"));
+    assert_eq!(beskar7(&["--version"]).await.ok(), format!("{version}\n"));
+    let told = beskar7(&["version"]).await.ok();
+    let target = format!("target: {}-linux-", std::env::consts::ARCH);
+    assert!(told.starts_with(&format!("{version}\ncommit: ")) && told.contains(&target), "{told}");
 }
 
 #[tokio::test]

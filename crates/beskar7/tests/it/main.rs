@@ -8,8 +8,10 @@
 
 mod apply;
 mod cli;
+mod deploy;
 mod docs;
 mod hosts;
+mod image;
 mod layers;
 mod power;
 mod program;
@@ -18,6 +20,7 @@ mod run;
 mod show;
 mod sim;
 mod standalone;
+mod systemd;
 mod uninstall;
 
 use std::path::{Path, PathBuf};

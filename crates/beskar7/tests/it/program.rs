@@ -68,7 +68,13 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        Self::spawn(command(arguments))
+    }
+
+    /// Starts another program than ours, or ours in another way.
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("it starts");
         let (sender, lines) = mpsc::unbounded_channel();
         let mut readers = JoinSet::new();
         readers.spawn(pass_on(child.stdout.take().unwrap(), sender.clone()));
