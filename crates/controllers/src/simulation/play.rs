@@ -13,7 +13,7 @@ use kube::runtime::reflector::{self, store::Writer};
 use kube::runtime::watcher::Event;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use sim::{Credentials, Effect, Kind, PowerState, ResetType};
+use sim::{Credentials, Effect, PowerState, ResetType};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -256,8 +256,6 @@ impl Stage {
                 let lasting = Duration::from_secs(random.u64(1..300));
                 let fault = effect.always().lasting(lasting);
                 let fault = if random.bool() { fault.times(random.u32(1..6)) } else { fault };
-                // Now and then it is one part that cannot be read: the inventory is taken without it.
-                let fault = if random.u8(..4) == 0 { fault.kind(PARTS[random.usize(..PARTS.len())]) } else { fault };
                 self.servers.notes().trace.push(format!("  {fault:?}"));
                 self.servers.bmc(name).faults().add(fault);
             }
@@ -536,16 +534,6 @@ fn unclaim(host: &mut Value) {
     spec.remove("networkBoot");
     spec.remove("bootEveryStart");
 }
-
-/// What an inventory can be taken without.
-const PARTS: [Kind; 6] = [
-    Kind::Processors,
-    Kind::MemoryCollection,
-    Kind::StorageCollection,
-    Kind::EthernetInterfaces,
-    Kind::FirmwareInventory,
-    Kind::Manager,
-];
 
 pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
     let span = Duration::from_secs(random.u64(1..90));
