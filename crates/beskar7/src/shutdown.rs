@@ -1,5 +1,6 @@
 //! When to stop: at the first SIGTERM or SIGINT in good order, at the second at once, but for the sessions on BMCs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,6 +13,19 @@ use tracing::{info, warn};
 const LOGOUTS: Duration = Duration::from_secs(2);
 /// What a shell reports of a process that a SIGINT ended.
 const INTERRUPTED: i32 = 130;
+
+/// Whether a second signal has come.
+static ENDS_AT_ONCE: AtomicBool = AtomicBool::new(false);
+
+/// Does the work of a command. Once a second signal has come, the process ends as that decides: it takes the sessions over, so the work
+/// may end before they are closed.
+pub(crate) async fn until_done<T>(work: impl Future<Output = T>) -> T {
+    let done = work.await;
+    if ENDS_AT_ONCE.load(Ordering::SeqCst) {
+        std::future::pending::<()>().await;
+    }
+    done
+}
 
 /// Cancelled at the first signal. The second one ends the process.
 pub(crate) fn token() -> anyhow::Result<CancellationToken> {
@@ -35,6 +49,7 @@ async fn watch(mut terminate: Signal, mut interrupt: Signal, token: Cancellation
     token.cancel();
     info!("{first}: stopping; a second signal ends at once");
     let second = next().await;
+    ENDS_AT_ONCE.store(true, Ordering::SeqCst);
     warn!("{second}: ending at once");
     // BMCs have few sessions and keep a lost one for half an hour.
     bmc::farewell(LOGOUTS).await;

@@ -25,7 +25,7 @@ use crate::{limits, runtime, shutdown};
 pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
     args.logs.install()?;
     limits::raise_open_files();
-    runtime::start(args.threads)?.block_on(run(args))
+    runtime::start(args.threads)?.block_on(shutdown::until_done(run(args)))
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {

@@ -125,7 +125,7 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
     if args.repair_store {
         return output::print(&repair::repair(folder.path())?);
     }
-    let ran = runtime::start(args.threads)?.block_on(run(args, &folder));
+    let ran = runtime::start(args.threads)?.block_on(shutdown::until_done(run(args, &folder)));
     // The runtime is gone, and with it every task that might still have held the store open.
     ran.and_then(|()| folder.leave())
 }
