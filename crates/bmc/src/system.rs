@@ -353,18 +353,22 @@ fn progress(system: View<'_>, quirks: &Quirks) -> BootProgress {
         // BlueField says OEM, and OsIsRunning beside it.
         Some("OEM") => match system.text("/BootProgress/OemLastState") {
             Some(state) if state.contains("OsIsRunning") => BootProgress::OsStarted,
-            _ => BootProgress::Untold,
+            _ => BootProgress::NotReported,
         },
         Some(_) => BootProgress::InPost,
         None => match quirks.post_state.and_then(|pointer| system.text(pointer)).as_deref() {
             Some("Null" | "PowerOff" | "Reset") => BootProgress::NotStarted,
             Some("InPost" | "InPostDiscoveryComplete") => BootProgress::InPost,
             Some("FinishedPost") => BootProgress::PostFinished,
-            _ => BootProgress::Untold,
+            _ => BootProgress::NotReported,
         },
     };
     // Some keep the last boot's progress while the server is off.
-    if told != BootProgress::Untold && power_state(system) == PowerState::Off { BootProgress::NotStarted } else { told }
+    if told != BootProgress::NotReported && power_state(system) == PowerState::Off {
+        BootProgress::NotStarted
+    } else {
+        told
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn ilo_tells_its_post_state_in_an_oem_field() {
     assert_eq!(state("On", "InPostDiscoveryComplete"), BootProgress::InPost);
     assert_eq!(state("On", "FinishedPost"), BootProgress::PostFinished);
     assert_eq!(state("Off", "PowerOff"), BootProgress::NotStarted);
-    assert_eq!(state("On", "Unknown"), BootProgress::Untold);
+    assert_eq!(state("On", "Unknown"), BootProgress::NotReported);
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn boot_progress_follows_the_standard_and_bluefield() {
     assert_eq!(state("Off", "OSRunning"), BootProgress::NotStarted);
     let bluefield = json!({"PowerState": "On", "BootProgress": {"LastState": "OEM", "OemLastState": "OsIsRunning"}});
     assert_eq!(progress(View(&bluefield), book), BootProgress::OsStarted);
-    assert_eq!(progress(View(&json!({"PowerState": "On"})), book), BootProgress::Untold);
+    assert_eq!(progress(View(&json!({"PowerState": "On"})), book), BootProgress::NotReported);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use api::beskar7::names::CLAIM_ID;
 use api::capi::{CLUSTER_NAME_LABEL, PAUSED_ANNOTATION};
-use engine::host::{Claim, Consumer, Whereabouts};
+use engine::host::{Claim, Consumer, Presence};
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::discovery::Scope;
 use kube::{Api, Client, ResourceExt};
@@ -18,31 +18,31 @@ pub fn id_by_words(consumer: &Consumer) -> String {
     digest(&format!("{} {} {} {}", group_of(consumer), consumer.kind, consumer.namespace, consumer.name))
 }
 
-/// Looks up who claimed. Whatever is not certain is [`Whereabouts::Unknown`]: nobody's server is released on a guess.
-pub async fn whereabouts(client: &Client, claim: &Claim, host_namespace: &str) -> Whereabouts {
+/// Looks up who claimed. Whatever is not certain is [`Presence::Unknown`]: nobody's server is released on a guess.
+pub async fn presence(client: &Client, claim: &Claim, host_namespace: &str) -> Presence {
     let consumer = &claim.consumer;
     if consumer.kind.is_empty() || consumer.api_version.is_empty() {
         // A claim made by hand that refers to nothing: there is nobody to ask.
-        return Whereabouts::Gone;
+        return Presence::Gone;
     }
     match find(client, consumer, host_namespace).await {
-        Ok(Some(object)) if is_namesake(&object, claim) => Whereabouts::Gone,
-        Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Whereabouts::Leaving,
-        Ok(Some(_)) => Whereabouts::Alive,
-        Ok(None) => Whereabouts::Gone,
-        Err(why) => Whereabouts::Unknown(why),
+        Ok(Some(object)) if is_namesake(&object, claim) => Presence::Gone,
+        Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Presence::Leaving,
+        Ok(Some(_)) => Presence::Exists,
+        Ok(None) => Presence::Gone,
+        Err(why) => Presence::Unknown(why),
     }
 }
 
 /// Looks up who claims, before anything is done for it: whoever wrote the claim's id there bears it too.
-pub async fn claimer(client: &Client, claim: &Claim, host_namespace: &str) -> Whereabouts {
+pub async fn claimer(client: &Client, claim: &Claim, host_namespace: &str) -> Presence {
     let consumer = &claim.consumer;
     match find(client, consumer, host_namespace).await {
-        Ok(Some(object)) if object.annotations().get(CLAIM_ID) != Some(&claim.id) => Whereabouts::Gone,
-        Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Whereabouts::Leaving,
-        Ok(Some(_)) => Whereabouts::Alive,
-        Ok(None) => Whereabouts::Gone,
-        Err(why) => Whereabouts::Unknown(why),
+        Ok(Some(object)) if object.annotations().get(CLAIM_ID) != Some(&claim.id) => Presence::Gone,
+        Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Presence::Leaving,
+        Ok(Some(_)) => Presence::Exists,
+        Ok(None) => Presence::Gone,
+        Err(why) => Presence::Unknown(why),
     }
 }
 

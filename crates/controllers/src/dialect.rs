@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::Failure;
-use engine::host::{Anchor, Goal, Record, Request, Step};
+use engine::host::{Anchor, Goal, Record, Request, Step, Words};
 use engine::server::Seen;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -85,6 +85,9 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// The dialect's word for a phase, or for the reason of an event; the engine names phases by its own words.
     fn event_reason(reason: &'static str) -> &'static str;
+
+    /// What it calls the things that sentences speak of.
+    fn words() -> &'static dyn Words;
 }
 
 /// Everything that a status is made from.

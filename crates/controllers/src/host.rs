@@ -11,7 +11,8 @@ use bmc::Endpoint;
 use engine::failure::{Failure, Kind};
 use engine::hardware::is_same_uuid;
 use engine::host::{
-    Act, Anchor, Ask, BmcSight, Farewell, Goal, Held, Inquiry, Phase, Remembered, Road, Sight, Step, Whereabouts, step,
+    Act, Anchor, Ask, BmcSight, Deletion, Goal, Happening, Hold, Inquiry, Phase, Presence, Remembered, Road, Sight,
+    Step, step,
 };
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
@@ -160,7 +161,7 @@ impl<D: HostDialect> HostLoop<D> {
             return Ok(None);
         }
         let goal = D::goal(host, self.depot.as_deref());
-        if is_paused(host) && goal.road != Road::Delete(Farewell::Move) {
+        if is_paused(host) && goal.road != Road::Delete(Deletion::Move) {
             self.pause(host, &key, PAUSED_BY_ANNOTATION, None).await?;
             return Ok(None);
         }
@@ -187,7 +188,7 @@ impl<D: HostDialect> HostLoop<D> {
             Err(failure) => {
                 let known = remembered.record.as_ref().filter(|record| record.anchor.is_in_use());
                 let known = known.and_then(|record| record.target.clone());
-                (fingerprint::digest(&failure.message), known.unwrap_or_else(|| "none".to_owned()))
+                (fingerprint::digest(&failure.to_string()), known.unwrap_or_else(|| "none".to_owned()))
             }
         };
         Case { host, key, goal, remembered, connection, inputs, target }
@@ -207,12 +208,12 @@ impl<D: HostDialect> HostLoop<D> {
             inputs: case.inputs.clone(),
             target: case.target.clone(),
             bmc,
-            consumer: Whereabouts::NotLookedUp,
+            consumer: Presence::NotLookedUp,
             fetched: self.session(&case.key, case.deployment()).and_then(|session| Some(session.fetched?.at.0)),
-            claimer: Whereabouts::NotLookedUp,
+            claimer: Presence::NotLookedUp,
             rival: self.index.rival(&case.key).map(|rival| rival.to_string()),
             granted: Vec::new(),
-            held: None,
+            hold: None,
             spread: spread(&case.key),
         };
         let mut next = step(&case.goal, case.remembered.clone(), &sight);
@@ -225,11 +226,11 @@ impl<D: HostDialect> HostLoop<D> {
                 may_act = true;
                 continue;
             }
-            if next.inquire == Some(Inquiry::Consumer) && sight.consumer == Whereabouts::NotLookedUp {
+            if next.inquire == Some(Inquiry::Consumer) && sight.consumer == Presence::NotLookedUp {
                 sight.consumer = self.look_up_consumer(&case.key, &next).await;
-            } else if next.inquire == Some(Inquiry::Claimer) && sight.claimer == Whereabouts::NotLookedUp {
+            } else if next.inquire == Some(Inquiry::Claimer) && sight.claimer == Presence::NotLookedUp {
                 sight.claimer = self.look_up_claimer(case).await;
-            } else if let Some(ask) = next.ask.filter(|_| sight.held.is_none()) {
+            } else if let Some(ask) = next.ask.filter(|_| sight.hold.is_none()) {
                 self.ask_brake(&case.key, ask, &mut sight);
             } else if wants_bmc(&next) && !self.hands.is_connected(&case.key, &case.inputs) {
                 match self.connect(case).await {
@@ -260,17 +261,17 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    async fn look_up_consumer(&self, key: &HostKey, step: &Step) -> Whereabouts {
+    async fn look_up_consumer(&self, key: &HostKey, step: &Step) -> Presence {
         match &step.record.anchor.claim {
-            Some(claim) => consumer::whereabouts(&self.client, claim, &key.namespace).await,
-            None => Whereabouts::Gone,
+            Some(claim) => consumer::presence(&self.client, claim, &key.namespace).await,
+            None => Presence::Gone,
         }
     }
 
-    async fn look_up_claimer(&self, case: &Case<'_, D>) -> Whereabouts {
+    async fn look_up_claimer(&self, case: &Case<'_, D>) -> Presence {
         match &case.goal.claim {
             Some(claim) => consumer::claimer(&self.client, claim, &case.key.namespace).await,
-            None => Whereabouts::Gone,
+            None => Presence::Gone,
         }
     }
 
@@ -279,7 +280,7 @@ impl<D: HostDialect> HostLoop<D> {
             Answer::Go => sight.granted.push(ask),
             Answer::Held { message, again_in, .. } => {
                 let again_in = SignedDuration::try_from(again_in).unwrap_or(SignedDuration::from_secs(60));
-                sight.held = Some(Held { message, until: sight.now + again_in });
+                sight.hold = Some(Hold { why: message, until: sight.now + again_in });
             }
         }
     }
@@ -300,10 +301,7 @@ impl<D: HostDialect> HostLoop<D> {
         self.hands.connect(&case.key, &inputs, line).map_err(|failure| match &connection.trust {
             TrustWish::CaBundle(secret) if failure.kind == Kind::TrustInvalid => Failure::new(
                 failure.kind,
-                format!(
-                    "{} (Secret {namespace}/{secret}). Correct it; the change is noticed at once.",
-                    failure.message
-                ),
+                format!("{failure} (Secret {namespace}/{secret}). Correct it; the change is noticed at once."),
             ),
             _ => failure,
         })
@@ -344,7 +342,8 @@ impl<D: HostDialect> HostLoop<D> {
         self.settle_slot(case, &step);
         if let Some(cause) = &step.cause {
             let acts: Vec<_> = step.acts.iter().map(Act::name).collect();
-            info!(host = %key, acts = acts.join(", "), cause = %cause, "acting on the server");
+            let why = cause.tell(D::words());
+            info!(host = %key, acts = acts.join(", "), cause = why, "acting on the server");
         }
         self.submit(key, step.record.acted, step.acts, step.look);
         Ok(self.next_time(step.again))
@@ -530,7 +529,7 @@ impl<D: HostDialect> HostLoop<D> {
                 if known.is_none_or(|known| known.count != fault.count || known.failure != fault.failure) {
                     let reason = fault.failure.kind.reason();
                     self.metrics.fault(D::NAME, reason);
-                    warn!(host = %case.key, reason, count = fault.count, next_try = %fault.next_try, "{}", fault.failure);
+                    warn!(host = %case.key, reason, count = fault.count, next_try = %fault.next_try, "{}", fault.failure.tell(D::words()));
                 }
             }
             (Some(over), None) => {
@@ -542,17 +541,14 @@ impl<D: HostDialect> HostLoop<D> {
 
     fn publish_events(&self, host: &D::Host, step: &Step) {
         // Of the phases that were passed in one step, only the last is worth an event.
-        let is_phase = |reason: &str| Phase::ALL.iter().any(|phase| phase.as_str() == reason);
-        let last = step.events.iter().rposition(|event| is_phase(event.reason));
+        let is_phase = |event: &Happening| matches!(event, Happening::Entered(..));
+        let last = step.events.iter().rposition(is_phase);
         for (position, event) in step.events.iter().enumerate() {
-            if is_phase(event.reason) && Some(position) != last {
+            if is_phase(event) && Some(position) != last {
                 continue;
             }
-            let news = News {
-                warning: event.warning,
-                reason: D::event_reason(event.reason).to_owned(),
-                message: event.message.clone(),
-            };
+            let reason = D::event_reason(event.name()).to_owned();
+            let news = News { warning: event.is_warning(), reason, message: event.tell(D::words()) };
             self.herald.tell(host.object_ref(&()), news);
         }
     }
@@ -632,12 +628,12 @@ mod tests {
                 inputs: "i".into(),
                 target: "t".into(),
                 bmc: Some(bmc.clone()),
-                consumer: Whereabouts::NotLookedUp,
+                consumer: Presence::NotLookedUp,
                 fetched: None,
-                claimer: Whereabouts::NotLookedUp,
+                claimer: Presence::NotLookedUp,
                 rival: None,
                 granted: Vec::new(),
-                held: None,
+                hold: None,
                 spread: 0,
             };
             let next = step(&case.goal, case.remembered.clone(), &sight);

@@ -220,7 +220,7 @@ impl Placer {
                 let booking = booking.clone();
                 let is_same = |(key, version, host): &(HostKey, u64, Candidate)| {
                     (key, *version) == (&booking.host, booking.version)
-                        && matches!(place(from_ref(&wanted.request), from_ref(host))[..], [Outcome::Placed(_)])
+                        && matches!(place(from_ref(&wanted.request), from_ref(host))[..], [Outcome::Placed { .. }])
                 };
                 if !hosts.iter().any(is_same) {
                     // What was written on that version cannot arrive any more.
@@ -238,15 +238,15 @@ impl Placer {
         let mut refused = Vec::new();
         for ((claimant, wanted), outcome) in waiting.into_iter().zip(place(&requests, &hosts)) {
             match outcome {
-                Outcome::Placed(name) => {
-                    let host = keys.iter().find(|(key, _)| key.namespace == claimant.0 && key.name == name);
+                Outcome::Placed { namespace, name } => {
+                    let host = keys.iter().find(|(key, _)| key.namespace == namespace && key.name == name);
                     begun.extend(host.map(|(key, version)| {
                         let booking = Booking::new(key.clone(), *version, &wanted.request);
                         let claim = announce::<D>(key, roster.free(key, *version), wanted.claim);
                         (claimant, booking, claim)
                     }));
                 }
-                Outcome::Refused(refusal) => refused.push((claimant, refusal.to_string())),
+                Outcome::Refused(refusal) => refused.push((claimant, refusal.tell(D::words()))),
             }
         }
         begun.retain(|(claimant, booking, _)| room.begin(claimant, booking.clone()));
@@ -301,7 +301,7 @@ impl Placer {
                 warn!(%error, host = %key, "the claim cannot be written");
                 self.refuse(
                     &claimant,
-                    format!("PhysicalHost {} cannot be claimed: {error}.", key.name),
+                    format!("{} {} cannot be claimed: {error}.", D::words().host_kind(), key.name),
                     ears.claimants,
                 );
                 if !matches!(&error, kube::Error::Api(status) if status.code < 500) {

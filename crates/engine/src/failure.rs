@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::{Finding, Neutral};
+
 /// Why something failed: a closed set, used as condition reason, event reason and metric label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
@@ -101,6 +103,47 @@ pub enum Class {
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 37] = [
+        Self::AddressInvalid,
+        Self::ProtocolUnsupported,
+        Self::SecretNotFound,
+        Self::SecretUnreadable,
+        Self::MissingSecretData,
+        Self::TrustInvalid,
+        Self::Unreachable,
+        Self::NotRedfish,
+        Self::CertificateUntrusted,
+        Self::CertificateChanged,
+        Self::AuthenticationFailed,
+        Self::PasswordChangeRequired,
+        Self::SessionLimit,
+        Self::Busy,
+        Self::BreakerOpen,
+        Self::SystemNotFound,
+        Self::ResourceMissing,
+        Self::SystemAmbiguous,
+        Self::SystemChanged,
+        Self::Refused,
+        Self::Unsupported,
+        Self::NotApplied,
+        Self::NoVirtualMedia,
+        Self::NoBootMethod,
+        Self::ServerRunning,
+        Self::MediaRefused,
+        Self::TaskFailed,
+        Self::BadAnswer,
+        Self::PowerStuck,
+        Self::BootIgnored,
+        Self::OrderInvalid,
+        Self::BootUrlMissing,
+        Self::DuplicateHost,
+        Self::ConsumerMismatch,
+        Self::AnchorUnreadable,
+        Self::AnchorEdited,
+        Self::Internal,
+    ];
+
     /// What a retry is worth.
     pub fn class(self) -> Class {
         match self {
@@ -212,25 +255,45 @@ impl Kind {
     }
 }
 
-/// A failure with its sentence: which thing, what happened, what to do.
+/// Something that went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What went wrong.
+    /// What kind of thing: timers and comparisons hang on it.
     pub kind: Kind,
-    /// The sentence for the user. Never contains credentials.
-    pub message: String,
+    /// What exactly.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What exactly went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum What {
+    /// A sentence of whoever noticed it: which thing, what happened, what to do. Never contains credentials.
+    #[serde(rename = "message")]
+    Told(String),
+    /// The engine found it out itself.
+    #[serde(rename = "finding")]
+    Found(Box<Finding>),
 }
 
 impl Failure {
     /// A failure of that kind, told by that sentence.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, what: What::Told(message.into()) }
     }
 }
 
+impl From<Finding> for Failure {
+    fn from(finding: Finding) -> Self {
+        Self { kind: finding.kind(), what: What::Found(Box::new(finding)) }
+    }
+}
+
+/// In the words of no dialect.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.tell(&Neutral))
     }
 }
 

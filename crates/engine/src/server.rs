@@ -140,7 +140,7 @@ impl BootOverride {
 pub enum BootProgress {
     /// This BMC does not tell.
     #[default]
-    Untold,
+    NotReported,
     /// Powered off, or no boot has begun.
     NotStarted,
     /// The firmware's self test is running.

@@ -2,25 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::workspace;
 
 fn doc(name: &str) -> String {
     fs::read_to_string(workspace().join("docs").join(name)).unwrap()
-}
-
-/// The source files of a folder of the engine, without its tests.
-fn sources(folder: &str) -> Vec<PathBuf> {
-    let folder = workspace().join("crates/engine/src").join(folder);
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    files
-}
-
-/// A word such as `PoweringOff`.
-fn is_reason(word: &str) -> bool {
-    word.len() > 3 && word.starts_with(|c: char| c.is_ascii_uppercase()) && word.chars().all(char::is_alphanumeric)
 }
 
 /// The reasons that faults have.
@@ -31,28 +18,12 @@ fn fault_reasons() -> BTreeSet<String> {
     body.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The reasons that waits have: the first word that is handed to whatever waits, or a constant that is.
+/// The names that waits have.
 fn wait_reasons() -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let waiters = ["wait(", "wait_until(", "wait_for_others(", "await_boot(", "await_order(", ".look(", "in_transit("];
-    for file in sources("host") {
-        let source = fs::read_to_string(&file).unwrap();
-        for waiter in waiters {
-            for (at, _) in source.match_indices(waiter) {
-                let call = &source[at..];
-                let call = &call[..call.find(';').unwrap_or(call.len())];
-                found.extend(call.split('"').nth(1).filter(|word| is_reason(word)).map(str::to_owned));
-            }
-        }
-        for line in source.lines().filter(|line| line.contains("const ") && line.contains(": &str = \"")) {
-            found.extend(line.split('"').nth(1).filter(|word| is_reason(word)).map(str::to_owned));
-        }
-        // Pairs of reason and sentence.
-        for line in source.lines().filter(|line| line.contains("=> (\"")) {
-            found.extend(line.split('"').nth(1).filter(|word| is_reason(word)).map(str::to_owned));
-        }
-    }
-    found
+    let source = fs::read_to_string(workspace().join("crates/engine/src/host/facts.rs")).unwrap();
+    let (_, body) = source.split_once("pub const NAMES").unwrap();
+    let (body, _) = body.split_once("];\n").unwrap();
+    body.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 /// The words in backquotes in the first column of the table that begins with this head.

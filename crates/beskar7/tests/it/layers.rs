@@ -141,3 +141,38 @@ fn graph() -> Graph {
     let packages = metadata["packages"].as_array().unwrap();
     packages.iter().map(|package| (text(&package["name"]), dependencies(package))).collect()
 }
+
+/// The words of single dialects have no place in what is shared by all.
+#[test]
+fn the_engine_speaks_no_dialect() {
+    let mut folders = vec![crate::workspace().join("crates/engine/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != "tests" {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests.rs" {
+                let source = std::fs::read_to_string(&path).unwrap();
+                for word in DIALECT_WORDS {
+                    let line = source.lines().find(|line| line.contains(word));
+                    assert!(line.is_none(), "{}: {:?} belongs into a dialect: {}", path.display(), word, line.unwrap());
+                }
+            }
+        }
+    }
+}
+
+/// What only one dialect calls so: its fields, its kinds, its annotations.
+const DIALECT_WORDS: &[&str] = &[
+    "spec.",
+    "PhysicalHost",
+    "Beskar7Machine",
+    "Beskar7Cluster",
+    "BareMetalHost",
+    "Metal3",
+    "ServerClaim",
+    "beskar7.io/",
+    "metal3.io",
+    "`beskar7 ",
+];

@@ -5,10 +5,11 @@ use api::beskar7::{PhysicalHost, PhysicalHostStatus, names};
 use api::capi::Condition;
 use bmc::Address;
 use engine::failure::{Class, Failure};
-use engine::host::{ASSUMED_BOOTED, NoteKind, Phase, runs_unasked};
+use engine::host::{ASSUMED_BOOTED, Note, Phase, runs_unasked};
 use kube::ResourceExt as _;
 
 use super::findings::{Finding, holds, known, not, put, unknown};
+use super::words::HostWords;
 use crate::dialect::View;
 
 fn failed(type_: &'static str, failure: &Failure) -> Finding {
@@ -16,7 +17,7 @@ fn failed(type_: &'static str, failure: &Failure) -> Finding {
         Class::Transient | Class::Throttled => Condition::WARNING,
         _ => Condition::ERROR,
     };
-    not(type_, severity, failure.kind.reason(), &failure.message)
+    not(type_, severity, failure.kind.reason(), &failure.tell(&HostWords))
 }
 
 /// Conditions that are there only as long as there is something to say.
@@ -102,8 +103,9 @@ fn available(view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Findin
             ..failed(type_, &fault.failure)
         },
         (Phase::Available, None) if view.goal.claim.is_some() => {
-            let told = record.wait.as_ref().map_or("Somebody claims the host.", |wait| wait.message.as_str());
-            info(record.wait.as_ref().map_or(reason::CLAIMED, |wait| wait.reason.as_str()), told)
+            let told = record.wait.as_ref().map(|wait| (wait.what.name(), wait.what.tell(&HostWords)));
+            let (reason, told) = told.unwrap_or((reason::CLAIMED, "Somebody claims the host.".to_owned()));
+            info(reason, &told)
         }
         (Phase::Available, None) if is_passed_over(view) => holds(type_, "Available", RUNS_UNASKED),
         (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
@@ -153,7 +155,7 @@ fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
         .unwrap_or(record.phase);
     let under_way = |reason: &str| match (&record.fault, &record.wait) {
         (Some(fault), _) => failed(type_, &fault.failure),
-        (None, Some(wait)) => not(type_, Condition::INFO, reason, &wait.message),
+        (None, Some(wait)) => not(type_, Condition::INFO, reason, &wait.what.tell(&HostWords)),
         (None, None) => not(type_, Condition::INFO, reason, "Under way."),
     };
     match phase {
@@ -190,14 +192,14 @@ fn healthy(status: &PhysicalHostStatus) -> Finding {
 /// Only said of a host in use whose order is not what runs on it, and of a host whose power is not as its spec says.
 fn remarks(view: &View<'_, PhysicalHost>) -> impl Iterator<Item = Finding> {
     view.step.notes.iter().map(|note| {
-        let (type_, severity, reason) = match note.kind {
-            NoteKind::Adopted => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ADOPTED),
-            NoteKind::OrderChanged => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ORDER_CHANGED),
-            NoteKind::PowerRequestOutdated => {
+        let (type_, severity, reason) = match note {
+            Note::Adopted { .. } => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ADOPTED),
+            Note::OrderChanged => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ORDER_CHANGED),
+            Note::PowerRequestOutdated { .. } => {
                 (types::POWER_REQUEST_IN_EFFECT, Condition::INFO, reason::POWER_REQUEST_OUTDATED)
             }
         };
-        not(type_, severity, reason, &note.message)
+        not(type_, severity, reason, &note.tell(&HostWords))
     })
 }
 

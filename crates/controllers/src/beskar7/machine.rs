@@ -11,7 +11,7 @@ use api::capi;
 use boot::iso::Firmware;
 use engine::claim::{Goal, Leave, Memory, Refusal, Refused, Road};
 use engine::failure::Failure;
-use engine::placement::{BootWay, Request, Requirements, Selector, Term, Test};
+use engine::placement::{BootWay, Pool, Request, Requirements, Selector, Term, Test};
 use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl ClaimDialect for Beskar7Machines {
         Goal {
             road: road(machine),
             unservable: unservable(machine.spec.mode()),
-            blocked: (is_remote && !has_boot_service).then(|| refused(boot_url_missing())),
+            blocked: (is_remote && !has_boot_service).then(|| refused(&boot_url_missing())),
             needs_bootstrap: needs_data.then(no_bootstrap_data),
             needs_image: is_remote,
             quarantine: machine.spec.release_policy == Some(ReleasePolicy::Quarantine),
@@ -87,7 +87,9 @@ impl ClaimDialect for Beskar7Machines {
         Request {
             claimant: machine.name_any(),
             since: machine.creation_timestamp().map_or(Timestamp::MIN, |time| time.0),
-            namespace: machine.namespace().unwrap_or_default(),
+            pool: Pool::Namespace(machine.namespace().unwrap_or_default()),
+            named: None,
+            tolerations: Vec::new(),
             selector: machine.spec.host_selector.as_ref().map(selector).unwrap_or_default(),
             failure_domain: owner.and_then(|owner| owner.failure_domain.clone()),
             domain_keys,
@@ -293,8 +295,8 @@ fn no_bootstrap_data() -> Refused {
     }
 }
 
-fn refused(failure: Failure) -> Refused {
-    Refused { reason: failure.kind.reason().to_owned(), message: failure.message }
+fn refused(failure: &Failure) -> Refused {
+    Refused { reason: failure.kind.reason().to_owned(), message: failure.to_string() }
 }
 
 /// Machines of one cluster and role are spread over racks.

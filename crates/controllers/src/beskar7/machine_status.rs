@@ -249,17 +249,17 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
             associated: associated(host),
             failure: None,
         },
-        Standing::Provisioned { host, trouble, .. } => Told {
+        Standing::Provisioned { host, is_off, .. } => Told {
             phase: phases::PROVISIONED,
             host: Some(host),
-            ready: match trouble {
-                Some(trouble) => not_ready(Condition::WARNING, &trouble.reason, &trouble.message),
-                None if view.holding.is_some_and(|holding| holding.assumed_booted) => holds(
+            ready: match is_off {
+                true => not_ready(Condition::WARNING, "PoweredOff", &format!("PhysicalHost {host} is off.")),
+                false if view.holding.is_some_and(|holding| holding.assumed_booted) => holds(
                     types::INFRASTRUCTURE_READY,
                     "Provisioned",
                     &format!("PhysicalHost {host}: boot started, not observed."),
                 ),
-                None => holds(
+                false => holds(
                     types::INFRASTRUCTURE_READY,
                     "Provisioned",
                     &format!("PhysicalHost {host} has booted the image for this machine."),
@@ -388,7 +388,7 @@ mod tests {
             let standing = Standing::Provisioned {
                 host: "server-01".into(),
                 provider: "b7://lab/server-01".into(),
-                trouble: None,
+                is_off: false,
             };
             let host = serde_json::json!({
                 "metadata": {"name": "server-01", "namespace": "lab", "annotations": {"beskar7.io/claim-id": "id"}},

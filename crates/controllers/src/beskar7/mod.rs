@@ -9,6 +9,7 @@ mod machine_status;
 mod offer;
 mod shipment;
 mod status;
+mod words;
 
 pub(crate) use machine::Beskar7Machines;
 
@@ -18,7 +19,8 @@ use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::{Failure, Kind};
 use engine::host::{
-    Anchor, Author, Claim, Consumer, Farewell, Goal, NetworkProtocol, Order, Recipe, Record, Request, Road, Starts,
+    Anchor, Author, Claim, Consumer, Deletion, Goal, NetworkProtocol, Order, Recipe, Record, Request, Road, Starts,
+    Words,
 };
 use engine::server::{self, Seen};
 use jiff::Timestamp;
@@ -169,6 +171,10 @@ impl HostDialect for PhysicalHosts {
     fn event_reason(reason: &'static str) -> &'static str {
         status::event_reason(reason)
     }
+
+    fn words() -> &'static dyn Words {
+        &words::HostWords
+    }
 }
 
 /// A status that says nothing new is not written.
@@ -185,11 +191,11 @@ fn road(host: &PhysicalHost) -> Road {
     if host.metadata.deletion_timestamp.is_some() {
         let force = host.annotations().get(names::FORCE_DELETE).is_some_and(|value| value == "true");
         return Road::Delete(if annotated(capi::DELETE_FOR_MOVE_ANNOTATION) {
-            Farewell::Move
+            Deletion::Move
         } else if force {
-            Farewell::Force
+            Deletion::Force
         } else {
-            Farewell::Tidy
+            Deletion::CleanUp
         });
     }
     if host.spec.maintenance.is_some() {

@@ -29,6 +29,7 @@ fn candidate(host: &PhysicalHost, anchor: Option<&Anchor>) -> Candidate {
     Candidate {
         namespace: host.namespace().unwrap_or_default(),
         name: host.name_any(),
+        taints: Vec::new(),
         labels: host.labels().clone(),
         availability: availability(host, anchor),
         rack: host.labels().get(names::RACK_LABEL).filter(|rack| !rack.is_empty()).cloned(),

@@ -4,12 +4,13 @@ use api::beskar7::{
     Fault, HardwareDetails, Inventory, PhysicalHost, PhysicalHostStatus, TimelineEntry, Waiting, conditions as types,
     states,
 };
-use engine::failure::Failure;
-use engine::host::{Moment, Origin, Phase, Record, no_way_to_boot};
+use engine::failure::{Failure, What};
+use engine::host::{Moment, Origin, Phase, Record, Waiting as Awaited, no_way_to_boot};
 use engine::server::{PowerState, Seen};
 use jiff::Timestamp;
 
 use super::findings::{holds, put, time};
+use super::words::HostWords;
 use super::{conditions, hardware};
 use crate::dialect::View;
 
@@ -22,16 +23,16 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
         state: Some(state(view).to_owned()),
         last_state_transition_time: Some(time(record.since)),
         observed_power_state: (record.power != PowerState::Unknown).then(|| record.power.as_str().to_owned()),
-        error_message: record.fault.as_ref().map(|fault| fault.failure.message.clone()),
+        error_message: record.fault.as_ref().map(|fault| fault.failure.tell(&HostWords)),
         fault: record.fault.as_ref().map(fault),
         waiting: record.wait.as_ref().filter(|wait| !is_told_by_fault(wait, record)).map(|wait| Waiting {
-            reason: wait.reason.clone(),
-            message: wait.message.clone(),
+            reason: wait.what.name().to_owned(),
+            message: wait.what.tell(&HostWords),
             since: Some(time(wait.since)),
             deadline: Some(time(wait.deadline)),
         }),
         fetched_from: view.session.and_then(|session| session.fetched.as_ref()).map(|fetched| fetched.by.clone()),
-        timeline: record.timeline.iter().map(timeline_entry).collect(),
+        timeline: timeline(&before.timeline, &view.step.moments),
         observed_generation: view.host.metadata.generation,
         record: stored(record),
         ..before
@@ -43,10 +44,10 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
     if let Some(failure) = &useless {
         status.ready = Some(false);
         status.state = Some(states::ERROR.to_owned());
-        status.error_message = Some(failure.message.clone());
+        status.error_message = Some(failure.tell(&HostWords));
         status.fault = Some(Fault {
             reason: failure.kind.reason().to_owned(),
-            message: failure.message.clone(),
+            message: failure.tell(&HostWords),
             count: None,
             since: Some(time(record.since)),
             next_try: None,
@@ -104,37 +105,29 @@ pub(super) fn paused(host: &PhysicalHost, why: &str, seen: Option<&Seen>, now: T
 /// What [`stored`] left in the status.
 pub(super) fn record(status: &PhysicalHostStatus) -> Option<Record> {
     let mut record: Record = serde_json::from_str(status.record.as_deref()?).ok()?;
-    record.timeline = status.timeline.iter().filter_map(moment).collect();
-    if let (Some(fault), Some(told)) = (&mut record.fault, &status.fault) {
-        fault.failure.message.clone_from(&told.message);
-    }
-    let told = status.waiting.as_ref().map(|waiting| &waiting.message);
-    let told = told.or(status.fault.as_ref().map(|fault| &fault.message));
-    if let (Some(wait), Some(told)) = (&mut record.wait, told) {
-        wait.message.clone_from(told);
+    if let Some(fault) = &mut record.fault
+        && let (What::Told(message), Some(told)) = (&mut fault.failure.what, &status.fault)
+    {
+        message.clone_from(&told.message);
     }
     Some(record)
 }
 
-/// The record without its timeline and its sentences, which the status shows anyway: a reader of the whole status should
-/// not meet each of them twice.
+/// The record without the sentence of its fault, which the status shows anyway: a reader of the whole status should not meet it
+/// twice.
 fn stored(record: &Record) -> Option<String> {
-    let mut record = Record { timeline: Vec::new(), ..record.clone() };
-    if let Some(fault) = &mut record.fault {
-        fault.failure.message.clear();
-    }
-    if let Some(wait) = &mut record.wait {
-        wait.message.clear();
+    let mut record = record.clone();
+    if let Some(fault) = &mut record.fault
+        && let What::Told(message) = &mut fault.failure.what
+    {
+        message.clear();
     }
     serde_json::to_string(&record).ok()
 }
 
 /// Whether a host waits for nothing but the next try of what failed. The fault says that already.
 fn is_told_by_fault(wait: &engine::host::Wait, record: &Record) -> bool {
-    record
-        .fault
-        .as_ref()
-        .is_some_and(|fault| fault.failure.kind.reason() == wait.reason && fault.failure.message == wait.message)
+    matches!(wait.what, Awaited::NextTry(_)) && record.fault.is_some()
 }
 
 fn state(view: &View<'_, PhysicalHost>) -> &'static str {
@@ -173,19 +166,26 @@ pub(super) fn event_reason(reason: &'static str) -> &'static str {
     WORDS.iter().find(|(phase, _)| phase.as_str() == reason).map_or(reason, |(_, word)| word)
 }
 
-fn timeline_entry(moment: &Moment) -> TimelineEntry {
-    TimelineEntry { at: time(moment.at), state: word(moment.phase).to_owned(), message: moment.message.clone() }
-}
+/// How much of the past is kept.
+const TIMELINE_LIMIT: usize = 20;
 
-fn moment(entry: &TimelineEntry) -> Option<Moment> {
-    let (phase, _) = WORDS.iter().find(|(_, word)| *word == entry.state)?;
-    Some(Moment { at: entry.at.0, phase: *phase, message: entry.message.clone() })
+/// What is known of the past, and what has just happened.
+fn timeline(known: &[TimelineEntry], moments: &[Moment]) -> Vec<TimelineEntry> {
+    let mut all = known.to_vec();
+    all.extend(moments.iter().map(|moment| TimelineEntry {
+        at: time(moment.at),
+        state: word(moment.phase).to_owned(),
+        message: moment.what.tell(&HostWords),
+    }));
+    let surplus = all.len().saturating_sub(TIMELINE_LIMIT);
+    all.drain(..surplus);
+    all
 }
 
 fn fault(fault: &engine::host::Fault) -> Fault {
     Fault {
         reason: fault.failure.kind.reason().to_owned(),
-        message: fault.failure.message.clone(),
+        message: fault.failure.tell(&HostWords),
         count: Some(fault.count),
         since: Some(time(fault.since)),
         next_try: (fault.origin != Origin::Object).then(|| time(fault.next_try)),

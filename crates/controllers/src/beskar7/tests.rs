@@ -1,7 +1,10 @@
 use api::beskar7::PhysicalHost;
 use engine::failure::Kind;
 use engine::hardware::{Hardware, Part};
-use engine::host::{Anchor, Author, BmcSight, Farewell, Milestone, Remembered, Road, Sight, Step, Whereabouts, step};
+use engine::host::{
+    Anchor, Author, BmcSight, Deletion, Happening, Milestone, Moment, Phase, Presence, Remembered, Road, Sight, Step,
+    step,
+};
 use engine::server::{Health, PowerState, Seen};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -152,10 +155,10 @@ fn roads() {
     };
     assert_eq!(PhysicalHosts::goal(&plain(&json!({})), None).road, Road::Manage);
     assert_eq!(PhysicalHosts::goal(&plain(&json!({ "maintenance": {} })), None).road, Road::Park);
-    assert_eq!(deleted(None), Road::Delete(Farewell::Tidy));
-    assert_eq!(deleted(Some(("beskar7.io/force-delete", "true"))), Road::Delete(Farewell::Force));
-    assert_eq!(deleted(Some(("beskar7.io/force-delete", "no"))), Road::Delete(Farewell::Tidy));
-    assert_eq!(deleted(Some(("clusterctl.cluster.x-k8s.io/delete-for-move", ""))), Road::Delete(Farewell::Move));
+    assert_eq!(deleted(None), Road::Delete(Deletion::CleanUp));
+    assert_eq!(deleted(Some(("beskar7.io/force-delete", "true"))), Road::Delete(Deletion::Force));
+    assert_eq!(deleted(Some(("beskar7.io/force-delete", "no"))), Road::Delete(Deletion::CleanUp));
+    assert_eq!(deleted(Some(("clusterctl.cluster.x-k8s.io/delete-for-move", ""))), Road::Delete(Deletion::Move));
 }
 
 #[test]
@@ -187,7 +190,8 @@ fn what_cannot_be_reached_is_said_in_words() {
     assert_eq!(failure(json!({ "address": "ipmi://192.0.2.1" })).kind, Kind::ProtocolUnsupported);
     assert_eq!(failure(json!({ "address": "https://" })).kind, Kind::AddressInvalid);
     let vendor = failure(json!({ "vendor": "acme" }));
-    assert!(vendor.message.contains("spec.redfishConnection.vendor") && vendor.message.contains("acme"), "{vendor}");
+    let told = vendor.to_string();
+    assert!(told.contains("spec.redfishConnection.vendor") && told.contains("acme"), "{told}");
 }
 
 #[test]
@@ -209,12 +213,12 @@ fn sight(seen: Result<Seen, Failure>) -> Sight {
         inputs: "i".into(),
         target: "t".into(),
         bmc: Some(BmcSight { at: now() - SignedDuration::from_secs(1), after: 0, inputs: "i".into(), act: None, seen }),
-        consumer: Whereabouts::NotLookedUp,
-        claimer: Whereabouts::NotLookedUp,
+        consumer: Presence::NotLookedUp,
+        claimer: Presence::NotLookedUp,
         rival: None,
         granted: vec![],
         fetched: None,
-        held: None,
+        hold: None,
         spread: 0,
     }
 }
@@ -251,12 +255,29 @@ fn a_status_that_was_written_is_not_written_again() {
 
     let record = PhysicalHosts::record(&host).expect("the record is read back");
     assert_eq!(record.phase, step.record.phase);
-    assert_eq!(record.timeline.len(), step.record.timeline.len());
+    assert_eq!(host.status.as_ref().unwrap().timeline.len(), step.moments.len());
     let again =
         self::step(&goal, Remembered { anchor: Ok(Some(step.record.anchor.clone())), record: Some(record) }, &sight);
     let later = now() + SignedDuration::from_mins(1);
     let view = View { host: &host, goal: &goal, step: &again, seen: None, session: None, now: later };
     assert_eq!(PhysicalHosts::status(&view), None);
+}
+
+#[test]
+fn the_timeline_is_bounded_and_keeps_the_newest() {
+    let mut host = plain(&json!({}));
+    let goal = PhysicalHosts::goal(&host, None);
+    for round in 0..30 {
+        let mut step = first_step(&host, &sight(Ok(seen())));
+        let at = now() + SignedDuration::from_mins(round);
+        step.moments = vec![Moment { at, phase: Phase::Available, what: Happening::InspectedAgain }];
+        let view = View { host: &host, goal: &goal, step: &step, seen: None, session: None, now: at };
+        host = with_status(&host, PhysicalHosts::status(&view).expect("something has happened"));
+        let timeline = &host.status.as_ref().unwrap().timeline;
+        assert!(timeline.len() <= 20, "round {round}");
+        assert_eq!(timeline.last().unwrap().at, super::findings::time(at), "round {round}");
+    }
+    assert_eq!(host.status.unwrap().timeline.len(), 20);
 }
 
 #[test]
@@ -270,7 +291,7 @@ fn error_shows_only_on_hosts_that_nobody_claimed() {
         let status = host.status.unwrap();
         let connection = status.condition("RedfishConnectionReady").unwrap();
         assert_eq!((connection.status.as_str(), connection.reason.as_str()), ("False", "Unreachable"));
-        assert_eq!(status.error_message.as_deref(), Some(failure.message.as_str()));
+        assert_eq!(status.error_message.as_deref(), Some(failure.to_string().as_str()));
         status.state.unwrap()
     };
     assert_eq!(state_of(&plain(&json!({}))), "Error");

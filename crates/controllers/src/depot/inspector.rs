@@ -142,7 +142,7 @@ async fn inspect(depot: &Depot, question: &Question) -> Image {
     let order = match order {
         Ok(order) => order,
         Err(failure) => {
-            return Image::Bad(Refused { reason: failure.kind.reason().to_owned(), message: failure.message });
+            return Image::Bad(Refused { reason: failure.kind.reason().to_owned(), message: failure.to_string() });
         }
     };
     match depot.images.prepare(&order).await {

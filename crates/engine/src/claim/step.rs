@@ -83,8 +83,8 @@ pub enum Standing {
         host: String,
         /// What the cluster knows it by.
         provider: String,
-        /// Why the machine is of no use now, if so.
-        trouble: Option<Refused>,
+        /// Whether its server is off, so that it is no node.
+        is_off: bool,
     },
     /// The host that it was provisioned on is not its own any more.
     Lost {
@@ -216,7 +216,7 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
         return refuse(goal, memory, sight, host, why);
     }
     let provisioned =
-        || Standing::Provisioned { host: host.name.clone(), provider: host.provider.clone(), trouble: host.trouble() };
+        || Standing::Provisioned { host: host.name.clone(), provider: host.provider.clone(), is_off: host.is_off() };
     if memory.provider.is_some() {
         // What looks like a double now may be what runs.
         return provisioned().rests();
@@ -301,11 +301,8 @@ impl Host {
     }
 
     /// A BMC that does not answer says nothing about the node; a server without power is no node.
-    fn trouble(&self) -> Option<Refused> {
-        (self.power == PowerState::Off).then(|| Refused {
-            reason: "PoweredOff".to_owned(),
-            message: format!("PhysicalHost {} is off.", self.name),
-        })
+    fn is_off(&self) -> bool {
+        self.power == PowerState::Off
     }
 }
 

@@ -171,7 +171,7 @@ fn a_machine_is_named_after_its_host_when_that_has_booted_and_not_before() {
     assert_eq!(named_now.acts, [Act::NameProvider("b7://lab/a".to_owned())]);
     let at_rest = step(&goal(), &named(), &on(host()));
     assert_eq!(at_rest.acts, []);
-    assert!(matches!(at_rest.standing, Standing::Provisioned { trouble: None, .. }));
+    assert!(matches!(at_rest.standing, Standing::Provisioned { is_off: false, .. }));
 }
 
 #[test]
@@ -179,11 +179,11 @@ fn a_provisioned_machine_stays_so_whatever_its_host_shows() {
     for phase in [Phase::Registering, Phase::Preparing, Phase::Provisioning, Phase::Parked] {
         let host = Host { phase, fault: Some(why()), ..host() };
         let after = step(&goal(), &named(), &on(host));
-        assert!(matches!(after.standing, Standing::Provisioned { trouble: None, .. }), "{phase:?}: {after:?}");
+        assert!(matches!(after.standing, Standing::Provisioned { is_off: false, .. }), "{phase:?}: {after:?}");
         assert_eq!(after.acts, []);
     }
     let off = step(&goal(), &named(), &on(Host { power: PowerState::Off, ..host() }));
-    assert!(matches!(off.standing, Standing::Provisioned { trouble: Some(_), .. }));
+    assert!(matches!(off.standing, Standing::Provisioned { is_off: true, .. }));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Phase, PowerRequest, Undo};
+use super::{Claim, Finding, Phase, PowerRequest, Undo};
 use crate::{
     failure::{Failure, Kind},
     server::BootTarget,
@@ -89,7 +89,7 @@ impl Anchor {
         if let Some((content, sum)) = split_sum(text)
             && checksum(&content) != sum
         {
-            return Err(edited("its checksum does not match"));
+            return Err(Finding::AnchorChecksum.into());
         }
         serde_json::from_str(text).map_err(|error| unreadable(&error))
     }
@@ -108,8 +108,8 @@ impl Anchor {
         let is_same = self.claim == known.claim && self.deployment == known.deployment && known.claim.is_some();
         let may_run = known.milestone >= Milestone::Written && !known.adopted;
         (is_same && may_run && self.milestone < known.milestone && self.seq >= known.seq).then(|| {
-            let (shown, reached) = (self.milestone.as_str(), known.milestone.as_str());
-            edited(&format!("it says \"{shown}\", but this deployment has already reached \"{reached}\""))
+            let (shown, reached) = (self.milestone.as_str().to_owned(), known.milestone.as_str().to_owned());
+            Finding::AnchorWentBack { shown, reached }.into()
         })
     }
 
@@ -198,6 +198,11 @@ impl Anchor {
         self.outdated = request.map(|request| OutdatedRequest { request, since });
     }
 
+    /// The id of the claim that we act for.
+    pub(super) fn claim_id(&self) -> &str {
+        self.claim.as_ref().map_or("", |claim| claim.id.as_str())
+    }
+
     /// Whether the server is somebody's, or was and is being cleaned up.
     pub fn is_in_use(&self) -> bool {
         self.claim.is_some() || self.milestone != Milestone::None
@@ -283,15 +288,6 @@ pub(super) fn checksum(text: &str) -> String {
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:016x}")
-}
-
-fn edited(how: &str) -> Failure {
-    Failure::new(
-        Kind::AnchorEdited,
-        format!(
-            "The annotation beskar7.io/anchor of this host was edited: {how}. Nothing is done to the server. Put the annotation back as it was, or remove it: it is then rebuilt from the status."
-        ),
-    )
 }
 
 impl Milestone {

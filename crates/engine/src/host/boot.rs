@@ -3,30 +3,25 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Deed, Disarming, Milestone, Origin, Phase, Undo, pace,
+    Ask, Deed, Disarming, Finding, Happening, Milestone, Passage, Phase, Undo, Waiting, pace,
     recipe::{self, After, Plan, Sign},
-    step::{Act, Scene},
+    step::{Act, Flow, GO_ON, STOP, Scene},
 };
 use crate::{
     failure::{Class, Failure, Kind},
     server::{BootOverride, BootProgress, BootTarget, Persistence, PowerState, Scope, Seen},
 };
 
-/// What is said of a host whose BMC tells nothing of the boot.
-pub const ASSUMED_BOOTED: &str =
-    "Boot started, not observed: the BMC reports no boot progress, so what was ordered is assumed to have booted.";
-
 /// Why a server cannot boot what anybody orders: its BMC shows so many virtual CD drives, and tells whether it can boot from the
 /// network. `None` if it can, or if nobody knows.
 pub fn no_way_to_boot(drives: Option<u32>, network: Option<bool>) -> Option<Failure> {
-    let message = "The BMC shows neither a virtual CD drive nor a boot from the network, so the server cannot be booted for anybody, and nothing is done to it. Enable virtual media in the BMC (it may need a licence) and annotate the host with beskar7.io/inspect, or use another host.";
-    (drives == Some(0) && network == Some(false)).then(|| Failure::new(Kind::NoBootMethod, message))
+    (drives == Some(0) && network == Some(false)).then(|| Finding::NoBootMethod.into())
 }
 
 /// What a look says about a boot that was ordered.
 enum Evidence {
-    /// The image was booted, as far as this BMC can tell.
-    Booted(&'static str),
+    /// What was ordered was booted, as this sign shows.
+    Booted(Sign),
     /// A system has started, and the override looks unused: something else was booted, or the BMC is wrong.
     Contrary,
     /// This BMC will never say.
@@ -35,8 +30,8 @@ enum Evidence {
 
 /// Whether a sign is there.
 enum Shown {
-    /// Yes; what it says.
-    Yes(&'static str),
+    /// Yes.
+    Yes,
     /// It may come.
     NotYet,
     /// This server does not give it.
@@ -44,66 +39,59 @@ enum Shown {
 }
 
 impl Scene<'_> {
-    pub(super) fn start(&mut self) {
+    pub(super) fn start(&mut self) -> Flow {
         self.record.media = None;
         self.record.anchor.milestone = Milestone::Written;
         self.record.assumed_booted = false;
         self.record.disarming = None;
         // A restart that was asked for before this start has come with it; later it would tear the new system down.
         self.record.rebooted.clone_from(&self.goal.reboot);
-        self.advance(Phase::Provisioning, "The boot is prepared; powering on.");
+        self.advance(Phase::Provisioning, Passage::BootPrepared);
         self.act(Deed::PowerOn, vec![Act::PowerOn], Scope::Power);
-        self.wait("PoweringOn", "Waiting for the server to power on.", pace::POWER_LIMIT);
+        self.wait(Waiting::PoweringOn, pace::POWER_LIMIT);
+        STOP
     }
 
     /// From here on the server may run the ordered system, so it is only powered on or watched. Whatever its BMC shows or
     /// does not show, its power is cut for a request of its owner alone.
-    pub(super) fn provision(&mut self) {
-        if !self.claim_holds() {
-            return;
-        }
+    pub(super) fn provision(&mut self) -> Flow {
+        self.keep_to_claim()?;
         // Also of a server that its BMC does not show.
-        if let Some(sign) = self.told_by_itself() {
-            return self.booted(sign);
+        if self.has_told_by_itself() {
+            return self.pass_as_booted(Passage::Booted(Sign::ConfigFetched));
         }
         let is_ignored = self.has_boot_fault();
         if is_ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(|seen| self.evidence(seen)) {
-            return self.booted(sign);
+            return self.pass_as_booted(Passage::Booted(sign));
         }
         if is_ignored && self.has_another_order() {
             return self.prepare_another_order();
         }
         let is_asked = is_ignored && self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
         let is_off = self.glance().is_some_and(|seen| seen.power == PowerState::Off);
-        let may_act = is_asked || (is_ignored && is_off);
-        if !may_act && self.held_back() {
-            return;
+        if !(is_asked || (is_ignored && is_off)) {
+            self.wait_out_fault()?;
         }
-        let Some(seen) = self.seen(Scope::Power) else {
-            return self.look(Scope::Power, "LookingAtBoot", "Looking whether the server has booted.");
-        };
+        let seen = self.look_first(Scope::Power, Waiting::LookingAtBoot)?;
         if is_ignored && seen.power == PowerState::Off {
             // It gets another start, and with it another chance.
             self.drop_act_fault();
         }
-        if !self.bring_on(seen, Scope::Power) {
-            return;
-        }
+        self.bring_on(seen, Scope::Power)?;
         if is_asked {
             return self.restart_ignored(seen);
         }
         self.settle();
         match self.evidence(seen) {
-            Some(Evidence::Booted(sign)) => self.booted(sign),
+            Some(Evidence::Booted(sign)) => self.pass_as_booted(Passage::Booted(sign)),
             Some(Evidence::Silence) => self.assume_booted(),
             Some(Evidence::Contrary) => {
-                let message = "An operating system has started, but the BMC still shows the boot override as unused.";
-                let until = pace::later(self.waiting_since("BootOverrideUnused"), pace::OVERRIDE_LAG);
-                self.await_boot("BootOverrideUnused", message, until, seen);
+                let until = pace::later(self.waiting_since(&Waiting::BootOverrideUnused), pace::OVERRIDE_LAG);
+                self.await_boot(Waiting::BootOverrideUnused, until, seen)
             }
             None => {
                 let until = pace::later(self.boot_began(), pace::BOOT_LIMIT);
-                self.await_boot("Booting", "Waiting for the server to use the boot override.", until, seen);
+                self.await_boot(Waiting::Booting, until, seen)
             }
         }
     }
@@ -114,11 +102,10 @@ impl Scene<'_> {
     }
 
     /// The owner wants a server that has not used its boot override to be restarted: the override is still armed.
-    fn restart_ignored(&mut self, seen: &Seen) {
-        if self.permitted(Ask::Disrupt) {
-            self.drop_act_fault();
-            self.restart(seen);
-        }
+    fn restart_ignored(&mut self, seen: &Seen) -> Flow {
+        self.ask_brake(Ask::Disrupt)?;
+        self.drop_act_fault();
+        self.restart(seen)
     }
 
     /// Whether the system that was started for this deployment has fetched its configuration: whoever fetched it before the server
@@ -143,10 +130,9 @@ impl Scene<'_> {
         self.plan().map_or(recipe::SIGNS, |plan| plan.signs)
     }
 
-    /// What the started system itself has told.
-    fn told_by_itself(&self) -> Option<&'static str> {
-        let counts = self.signs().contains(&Sign::ConfigFetched) && self.has_fetched();
-        counts.then_some("The system that was booted has fetched its configuration.")
+    /// Whether the started system itself has told that it runs.
+    fn has_told_by_itself(&self) -> bool {
+        self.signs().contains(&Sign::ConfigFetched) && self.has_fetched()
     }
 
     /// What the best sign says that this server will ever give. `None` as long as it is too early to say.
@@ -156,7 +142,7 @@ impl Scene<'_> {
         }
         for sign in self.signs() {
             match self.look_for(*sign, seen) {
-                Shown::Yes(message) => return Some(Evidence::Booted(message)),
+                Shown::Yes => return Some(Evidence::Booted(*sign)),
                 Shown::NotYet if seen.progress == BootProgress::OsStarted && *sign == Sign::OverrideUsed => {
                     return Some(Evidence::Contrary);
                 }
@@ -169,19 +155,20 @@ impl Scene<'_> {
 
     fn look_for(&self, sign: Sign, seen: &Seen) -> Shown {
         match sign {
-            Sign::ConfigFetched => self.told_by_itself().map_or(Shown::Never, Shown::Yes),
+            Sign::ConfigFetched if self.has_told_by_itself() => Shown::Yes,
+            Sign::ConfigFetched => Shown::Never,
             Sign::OverrideUsed => match &seen.boot {
-                Some(boot) if boot.is_clear() => Shown::Yes("The server is on and has used the boot override."),
+                Some(boot) if boot.is_clear() => Shown::Yes,
                 Some(boot) if boot.persistence != Persistence::Continuous => Shown::NotYet,
                 // A BMC that answers "once" with "continuous", or shows no override, will never show it as used.
                 _ => Shown::Never,
             },
             Sign::PostOver => match seen.progress {
-                BootProgress::Untold => Shown::Never,
+                BootProgress::NotReported => Shown::Never,
                 BootProgress::PostFinished | BootProgress::OsStarted
                     if self.now() >= pace::later(self.boot_began(), pace::PROGRESS_LAG) =>
                 {
-                    Shown::Yes("The server is on and has left POST, as its BMC tells.")
+                    Shown::Yes
                 }
                 _ => Shown::NotYet,
             },
@@ -189,17 +176,17 @@ impl Scene<'_> {
     }
 
     /// Where the BMC tells nothing of the boot, time has to do.
-    fn assume_booted(&mut self) {
+    fn assume_booted(&mut self) -> Flow {
         let silence = self.plan().map_or(pace::SETTLE, |plan| plan.silence);
         let until = pace::later(self.boot_began(), silence);
         if self.now() < until {
-            let message = "Giving the server time to boot: its BMC tells neither how far it has come nor whether the boot override was used.";
-            self.wait_until("SettlingBoot", message, until);
-            return self.poll(Scope::Power, self.boot_began());
+            self.wait_until(Waiting::SettlingBoot, until);
+            self.poll(Scope::Power, self.boot_began());
+            return STOP;
         }
         self.record.assumed_booted = true;
-        self.event(false, "AssumedBooted", ASSUMED_BOOTED);
-        self.booted(ASSUMED_BOOTED);
+        self.announce(Happening::AssumedBooted);
+        self.pass_as_booted(Passage::AssumedBooted)
     }
 
     /// What was assumed may be told later.
@@ -207,31 +194,31 @@ impl Scene<'_> {
         let told = |seen: &Seen| matches!(seen.progress, BootProgress::PostFinished | BootProgress::OsStarted);
         if self.record.assumed_booted && self.glance().is_some_and(told) {
             self.record.assumed_booted = false;
-            self.record.note(self.now(), "The BMC tells now that the server has left POST.");
+            self.remember(Happening::LeftPost);
         }
     }
 
-    fn booted(&mut self, sign: &str) {
+    fn pass_as_booted(&mut self, why: Passage) -> Flow {
         self.settle();
         if self.record.fault.is_some() {
-            self.recovered();
+            self.recover();
         }
         self.record.anchor.milestone = Milestone::Provisioned;
-        self.advance(Phase::Provisioned, sign);
-        self.provisioned();
+        self.advance(Phase::Provisioned, why);
+        self.watch_over_provisioned()
     }
 
-    fn await_boot(&mut self, reason: &'static str, message: &str, until: Timestamp, seen: &Seen) {
+    fn await_boot(&mut self, waiting: Waiting, until: Timestamp, seen: &Seen) -> Flow {
         if self.now() < until && !self.has_boot_fault() {
-            self.wait_until(reason, message, until);
-            return self.poll(Scope::Power, self.waiting_since(reason));
+            let since = self.waiting_since(&waiting);
+            self.wait_until(waiting, until);
+            self.poll(Scope::Power, since);
+            return STOP;
         }
         if self.has_another_order() {
             return self.prepare_another_order();
         }
-        let at = self.now();
-        self.fail(Origin::Act, Failure::new(Kind::BootIgnored, not_booted(seen)), at);
-        self.held_back();
+        self.fail_to_act(Finding::BootIgnored { progress: seen.progress })
     }
 
     /// Whether another order may be carried out now.
@@ -247,13 +234,11 @@ impl Scene<'_> {
     }
 
     /// Another order is another deployment: its owner gave up the one that was not seen to boot.
-    fn prepare_another_order(&mut self) {
-        let message =
-            "The server was not seen to boot what was ordered, and the order was changed: preparing the new one.";
+    fn prepare_another_order(&mut self) -> Flow {
         self.record.anchor.milestone = Milestone::Armed;
         self.record.doing = None;
-        self.advance(Phase::Preparing, message);
-        self.prepare();
+        self.advance(Phase::Preparing, Passage::AnotherOrder);
+        self.prepare()
     }
 
     /// The plan by which a start is armed that we cause later on, if it is.
@@ -264,22 +249,22 @@ impl Scene<'_> {
         self.plan().filter(|plan| plan.after == After::SameAgain && is_current && is_open)
     }
 
-    /// Takes back an override that would boot the same again at every later start, once. Answers whether it is busy with it.
-    pub(super) fn take_back_override(&mut self) -> bool {
+    /// Takes back an override that would boot the same again at every later start, once.
+    pub(super) fn take_back_override(&mut self) -> Flow {
         let is_over = self.record.disarming.as_ref().is_some_and(|disarming| disarming.over);
-        let is_wanted = self.plan().is_some_and(|plan| plan.after == After::SameAgain);
+        let is_wanted = self.plan().is_some_and(|plan| plan.after == After::SameAgain) && !self.order_was_changed();
         if is_over || is_wanted || self.record.anchor.adopted {
-            return false;
+            return GO_ON;
         }
-        let Some(seen) = self.glance() else { return false };
+        let Some(seen) = self.glance() else { return GO_ON };
         if let Some(kept) = self.kept_override(seen) {
             return self.disarm_boot(&kept);
         }
         if let Some(disarming) = &mut self.record.disarming {
             disarming.over = true;
-            self.record.note(self.now(), "The BMC lets go of the boot override: the next start boots the disk.");
+            self.remember(Happening::OverrideLetGo);
         }
-        false
+        GO_ON
     }
 
     /// What of ours the BMC would boot at every later start.
@@ -289,73 +274,39 @@ impl Scene<'_> {
         is_ours.then(|| shown.target.clone())
     }
 
-    fn disarm_boot(&mut self, kept: &BootTarget) -> bool {
-        const REASON: &str = "DisarmingBoot";
-        let message = "The BMC keeps the boot override and would boot the same again; turning it to the disk.";
+    fn disarm_boot(&mut self, kept: &BootTarget) -> Flow {
         let tries = self.record.disarming.as_ref().map_or(0, |disarming| disarming.tries);
         if let Some(last) = self.record.disarming.as_ref().map(|disarming| disarming.last) {
             let until = pace::later(last, pace::back_off(Class::Rejected, tries, self.sight.spread));
             if self.now() < until {
-                self.wait_until(REASON, message, until);
-                return false;
+                self.wait_until(Waiting::DisarmingBoot, until);
+                return GO_ON;
             }
         }
         if tries >= pace::DISARM_TRIES {
             self.give_up_disarming(kept);
-            return false;
+            return GO_ON;
         }
         if self.record.fault.is_some() {
-            return false;
+            return GO_ON;
         }
-        if self.seen(Scope::Power).is_none() {
-            self.look(Scope::Power, "LookingAtBoot", "Looking at the boot override before turning it to the disk.");
-            return true;
-        }
+        self.look_first(Scope::Power, Waiting::LookingAtBoot)?;
         // Where the disk cannot be named, the override can perhaps be ended. A first try may have died with its process.
         let act = if tries < 2 { Act::SetBoot(BootOverride::disk()) } else { Act::ClearBoot };
         let now = self.now();
         self.record.disarming = Some(Disarming { tries: tries.saturating_add(1), last: now, over: false });
         self.act(Deed::DisarmBoot, vec![act], Scope::Boot);
-        self.wait_until(REASON, message, pace::later(now, pace::back_off(Class::Rejected, 1, self.sight.spread)));
-        true
+        let until = pace::later(now, pace::back_off(Class::Rejected, 1, self.sight.spread));
+        self.wait_until(Waiting::DisarmingBoot, until);
+        STOP
     }
 
     fn give_up_disarming(&mut self, kept: &BootTarget) {
         let outcome = self.latest_sight().and_then(|bmc| bmc.act.as_ref());
-        let refusal = outcome.filter(|act| act.number == self.record.acted).and_then(|act| act.result.as_ref().err());
-        let said = refusal.map(|refusal| format!(" (it says: {})", refusal.message)).unwrap_or_default();
-        let message = format!(
-            "The BMC keeps the boot override {} and did not take Hdd instead in {} tries{said}. The next restart of the server would boot from there again: set the override by hand.",
-            kept.as_str(),
-            pace::DISARM_TRIES
-        );
+        let refusal = outcome.filter(|act| act.number == self.record.acted).and_then(|act| act.result.clone().err());
         if let Some(disarming) = &mut self.record.disarming {
             disarming.over = true;
         }
-        self.event(true, "BootOverrideKept", &message);
-        self.record.note(self.now(), message);
+        self.tell(Happening::OverrideKept { target: kept.clone(), refusal });
     }
-}
-
-/// What is told of a server that was not seen to boot the image.
-fn not_booted(seen: &Seen) -> String {
-    let shown = match seen.progress {
-        BootProgress::OsStarted => {
-            "The BMC reports that an operating system runs, but still shows the boot override as unused".to_owned()
-        }
-        BootProgress::PostFinished => {
-            "The BMC reports that POST is over, but still shows the boot override as unused".to_owned()
-        }
-        BootProgress::InPost => format!("The server is still in POST {} minutes after power-on", minutes()),
-        BootProgress::NotStarted | BootProgress::Untold => {
-            format!("The BMC still shows the boot override as unused {} minutes after power-on", minutes())
-        }
-    };
-    format!(
-        "{shown}, so it is not known whether the server booted what was ordered. Nothing is done to a server that may run it. Check its console. If it runs, clear the boot override in the BMC; if not, check its boot settings and annotate the host with beskar7.io/reboot to restart it, or remove the claim."
-    )
-}
-
-fn minutes() -> i64 {
-    pace::BOOT_LIMIT.as_mins()
 }

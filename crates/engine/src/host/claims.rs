@@ -1,14 +1,10 @@
 //! Whether a claim is accepted, and whether it still holds.
 
-use super::{Author, Claim, Consumer, Inquiry, Request, Whereabouts, pace, step::Scene};
-use crate::{
-    failure::{Failure, Kind},
-    server::{PowerState, Scope},
+use super::{
+    Author, Claim, ClaimChange, Consumer, Finding, Happening, Inquiry, Presence, Request, Waiting, pace,
+    step::{Flow, GO_ON, STOP, Scene},
 };
-
-pub(super) const WAITING_FOR_CONSUMER: &str = "WaitingForConsumerRelease";
-pub(super) const CONSUMER_GONE: &str = "ConsumerGone";
-pub(super) const CHECKING_CONSUMER: &str = "CheckingConsumer";
+use crate::server::{PowerState, Scope};
 
 /// How a claim on the object compares with the claim that we act for.
 pub(super) enum Verdict {
@@ -16,114 +12,97 @@ pub(super) enum Verdict {
     Same,
     /// Ours is gone for good.
     Released,
-    /// Ours seems to be gone, but may not be: nothing is done.
-    Unclear,
 }
 
 impl Scene<'_> {
     /// A claim is accepted together with the first act for it, which saves each of a thousand machines a record of the time in
     /// between. Whoever cannot be looked at is told about, and accepted first.
-    pub(super) fn looks_before_accepting(&mut self) -> bool {
+    pub(super) fn look_before_accepting(&mut self) -> Flow {
         let order = self.goal.order.as_ref().filter(|order| order.closed_gate().is_none());
-        let Some(Ok(recipe)) = order.map(|order| &order.recipe) else { return false };
+        let Some(Ok(recipe)) = order.map(|order| &order.recipe) else { return GO_ON };
         let scope = recipe.plan(self.goal.boot_mode).look;
         if self.record.fault.is_some() || self.seen(scope).is_some() {
-            return false;
+            return GO_ON;
         }
         self.look = Some(scope);
         self.again = Some(pace::later(self.now(), pace::LOOK_LIMIT));
         self.undecided = true;
-        true
+        STOP
     }
 
-    /// Whether a claim may be accepted; if not, waits. A leader that was deposed may have written it so late that its claimer
+    /// Goes on if a claim may be accepted; else waits. A leader that was deposed may have written it so late that its claimer
     /// is gone: nothing is done for a ghost, and nothing before it is known that it is none. Nothing was done so far, so the claim of a
     /// ghost can be taken off in the end.
-    pub(super) fn claimer_exists(&mut self, claim: &Claim) -> bool {
-        if self.goal.author == Author::Hand || self.sight.claimer == Whereabouts::Alive {
-            return true;
+    pub(super) fn check_claimer(&mut self, claim: &Claim) -> Flow {
+        if self.goal.author == Author::Hand || self.sight.claimer == Presence::Exists {
+            return GO_ON;
         }
-        if !self.held_back() {
+        if self.wait_out_fault().is_continue() {
             self.rest();
         }
         let again = pace::later(self.now(), pace::CONSUMER_AGAIN);
         self.again = Some(self.again.map_or(again, |rest| rest.min(again)));
-        let consumer = &claim.consumer;
+        let consumer = claim.consumer.clone();
         match &self.sight.claimer {
-            Whereabouts::Gone => self.refuse_ghost(consumer),
-            Whereabouts::Unknown(why) => {
-                let message = format!(
-                    "Claimed by {consumer}, but whether it exists cannot be told ({why}), so nothing is done for it yet. It is looked up again every minute."
-                );
-                self.wait_for_others(CHECKING_CONSUMER, &message);
+            Presence::Gone => self.refuse_ghost(consumer),
+            Presence::Unknown(why) => {
+                self.wait_for_others(Waiting::CheckingClaimer { consumer, unknown: Some(why.clone()) });
             }
-            Whereabouts::Leaving => {
-                let message = format!("{consumer} is being deleted: nothing is done for it; waiting for it to let go.");
-                self.wait_for_others(WAITING_FOR_CONSUMER, &message);
-            }
-            _ => {
+            Presence::Leaving => self.wait_for_others(Waiting::ConsumerLeaving { consumer }),
+            Presence::Exists | Presence::NotLookedUp => {
                 self.inquire = Some(Inquiry::Claimer);
-                let message = format!("Claimed by {consumer}; looking whether it exists.");
-                self.wait_for_others(CHECKING_CONSUMER, &message);
+                self.wait_for_others(Waiting::CheckingClaimer { consumer, unknown: None });
             }
         }
-        false
+        STOP
     }
 
-    fn refuse_ghost(&mut self, consumer: &Consumer) {
-        if self.now() < pace::later(self.waiting_since(CONSUMER_GONE), pace::GHOST_LIMIT) {
-            let message = format!(
-                "spec.consumerRef names {consumer}, which does not exist under the id of this claim (annotation beskar7.io/claim-id), so nothing is done. Create it with that id, or remove reference and annotation; else they are taken off."
-            );
-            return self.wait(CONSUMER_GONE, &message, pace::GHOST_LIMIT);
+    fn refuse_ghost(&mut self, consumer: Consumer) {
+        let waiting = Waiting::ConsumerGone { consumer };
+        if self.now() < pace::later(self.waiting_since(&waiting), pace::GHOST_LIMIT) {
+            return self.wait(waiting, pace::GHOST_LIMIT);
         }
-        let message =
-            format!("The claim of {consumer} is taken off: there is no such claimer, and nothing was done for it.");
-        self.event(true, "GhostClaim", &message);
+        if let Waiting::ConsumerGone { consumer } = waiting {
+            self.announce(Happening::GhostClaim { consumer });
+        }
         self.unclaim = true;
     }
 
-    /// Compares the claim on the object with the one that we act for.
-    pub(super) fn claim_verdict(&mut self) -> Verdict {
-        let Some(ours) = self.record.anchor.claim.clone() else { return Verdict::Same };
+    /// Compares the claim on the object with the one that we act for. Stops if ours seems to be gone, but may not be.
+    pub(super) fn compare_claims(&mut self) -> Flow<Verdict> {
+        let Some(ours) = self.record.anchor.claim.clone() else { return Flow::Continue(Verdict::Same) };
         if self.goal.claim.as_ref().is_some_and(|claim| claim.id == ours.id) {
-            return Verdict::Same;
+            return Flow::Continue(Verdict::Same);
         }
         if self.heed_release(&ours) {
-            return Verdict::Released;
+            return Flow::Continue(Verdict::Released);
         }
-        let what = match &self.goal.claim {
-            Some(other) => format!("now names {}", other.consumer),
-            None => "was removed".to_owned(),
+        let change = match &self.goal.claim {
+            Some(other) => ClaimChange::Replaced(other.consumer.clone()),
+            None => ClaimChange::Removed,
         };
         let again = self.now() + pace::CONSUMER_AGAIN;
-        let message = match &self.sight.consumer {
-            Whereabouts::Gone | Whereabouts::Leaving => return Verdict::Released,
-            Whereabouts::NotLookedUp => {
+        let unknown = match &self.sight.consumer {
+            Presence::Gone | Presence::Leaving => return Flow::Continue(Verdict::Released),
+            Presence::NotLookedUp => {
                 self.inquire = Some(Inquiry::Consumer);
                 self.again = Some(again);
-                self.wait_for_others(
-                    CHECKING_CONSUMER,
-                    &format!("The claim {what}; looking whether {} still exists.", ours.consumer),
-                );
-                return Verdict::Unclear;
+                self.wait_for_others(Waiting::CheckingConsumer { consumer: ours.consumer, change });
+                return Flow::Break(());
             }
-            Whereabouts::Alive => format!(
-                "spec.consumerRef {what}, but {} still exists and is not being deleted, so the server is left running. Put the reference back, delete the consumer, or annotate the host with beskar7.io/release={}, which is the id of the claim.{}",
-                ours.consumer,
-                ours.id,
-                self.stale_release()
-            ),
-            Whereabouts::Unknown(why) => format!(
-                "spec.consumerRef {what}, and whether {} still exists cannot be told ({why}), so the server is left running. Put the reference back, or annotate the host with beskar7.io/release={}, which is the id of the claim.{}",
-                ours.consumer,
-                ours.id,
-                self.stale_release()
-            ),
+            Presence::Exists => None,
+            Presence::Unknown(why) => Some(why.clone()),
         };
         self.again = Some(again);
-        self.object_fault(Failure::new(Kind::ConsumerMismatch, message));
-        Verdict::Unclear
+        let stale_release = self.goal.release.as_deref().map(shortened);
+        self.object_fault(Finding::ConsumerMismatch {
+            change,
+            consumer: ours.consumer,
+            claim: ours.id,
+            unknown,
+            stale_release,
+        })?;
+        Flow::Break(())
     }
 
     /// Whether the owner ends this claim, which that word then has done.
@@ -135,14 +114,6 @@ impl Scene<'_> {
         asked
     }
 
-    /// What is said of a word that ends another claim, or none.
-    fn stale_release(&self) -> String {
-        let stale = self.goal.release.as_ref();
-        stale
-            .map(|value| format!(" Its present value \"{}\" counts for nothing.", shortened(value)))
-            .unwrap_or_default()
-    }
-
     /// Whether the owner wants this adopted host to be provisioned. A name may stand in a manifest that is applied again and again,
     /// so it counts only for a server that is off; the id of the claim counts in any case.
     pub(super) fn is_to_be_provisioned(&self) -> bool {
@@ -152,14 +123,13 @@ impl Scene<'_> {
         claim.id == *asked || (claim.consumer.is_called(asked) && settled && is_off())
     }
 
-    /// Whether the claim holds. If it is gone, begins the release.
-    pub(super) fn claim_holds(&mut self) -> bool {
-        match self.claim_verdict() {
-            Verdict::Same => true,
-            Verdict::Unclear => false,
+    /// Goes on if the claim holds. If it is gone, begins the release.
+    pub(super) fn keep_to_claim(&mut self) -> Flow {
+        match self.compare_claims()? {
+            Verdict::Same => GO_ON,
             Verdict::Released => {
-                self.release();
-                false
+                self.release()?;
+                STOP
             }
         }
     }

@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{AuthHold, Fault, Origin, pace, step::Scene};
+use super::{
+    AuthHold, Fault, Happening, Origin, Waiting, pace,
+    step::{Flow, GO_ON, STOP, Scene},
+};
 use crate::failure::{Class, Failure, Kind};
 
 impl Scene<'_> {
@@ -22,8 +25,9 @@ impl Scene<'_> {
             _ => pace::later(at, pace::back_off(class, count, self.sight.spread)),
         };
         if before.is_none() {
-            self.event(true, failure.kind.reason(), &failure.message);
-            self.record.note(at, failure.message.clone());
+            let what = Happening::Failed(failure.clone());
+            self.announce(what.clone());
+            self.remember_at(at, what);
         }
         if origin == Origin::Act {
             self.record.doing = None;
@@ -39,6 +43,13 @@ impl Scene<'_> {
         });
     }
 
+    /// What was to be done cannot be, as was found out now.
+    pub(super) fn fail_to_act(&mut self, failure: impl Into<Failure>) -> Flow {
+        self.fail(Origin::Act, failure.into(), self.now());
+        self.wait_out_fault()?;
+        STOP
+    }
+
     fn hold(&mut self, at: Timestamp) -> Timestamp {
         let until = |count| pace::later(at, pace::back_off(Class::Auth, count, self.sight.spread));
         let same = self.record.anchor.hold.as_ref().filter(|hold| hold.inputs == self.sight.inputs);
@@ -52,14 +63,15 @@ impl Scene<'_> {
         until
     }
 
-    pub(super) fn object_fault(&mut self, failure: Failure) {
+    /// The object itself is wrong: nothing is done until it is put right.
+    pub(super) fn object_fault(&mut self, failure: impl Into<Failure>) -> Flow {
+        let failure = failure.into();
         let before = self.object_fault_before.take().filter(|fault| fault.failure.kind == failure.kind);
         if before.is_none() {
-            self.event(true, failure.kind.reason(), &failure.message);
-            self.record.note(self.now(), failure.message.clone());
+            self.tell(Happening::Failed(failure.clone()));
         }
         let since = before.map_or(self.now(), |fault| fault.since);
-        self.wait_for_others(failure.kind.reason(), &failure.message);
+        self.wait_with_reminder(Waiting::NextTry(failure.kind), Happening::StillWrong(failure.clone()));
         let reminder = self.record.wait.as_ref().map_or(self.now(), |wait| wait.deadline);
         self.again = Some(self.again.map_or(reminder, |again| again.min(reminder)));
         self.record.beneath = self.record.fault.take();
@@ -72,29 +84,27 @@ impl Scene<'_> {
             next_try: reminder,
             inputs: self.sight.inputs.clone(),
         });
+        STOP
     }
 
-    /// Whether a fault keeps us from going on now; if so, waits for its next try.
-    pub(super) fn held_back(&mut self) -> bool {
-        let Some(fault) = &self.record.fault else { return false };
+    /// Waits for the next try, if there is a fault that keeps us from going on now.
+    pub(super) fn wait_out_fault(&mut self) -> Flow {
+        let Some(fault) = &self.record.fault else { return GO_ON };
         if self.now() >= fault.next_try || fault.inputs != self.sight.inputs {
-            return false;
+            return GO_ON;
         }
-        let (reason, message, next_try, origin) =
-            (fault.failure.kind.reason(), fault.failure.message.clone(), fault.next_try, fault.origin);
-        self.wait_until(reason, &message, next_try);
+        let (kind, next_try, origin) = (fault.failure.kind, fault.next_try, fault.origin);
+        self.wait_until(Waiting::NextTry(kind), next_try);
         if origin == Origin::Act {
             self.rest();
         }
         self.again = Some(self.again.map_or(next_try, |again| again.min(next_try)));
-        true
+        STOP
     }
 
-    pub(super) fn recovered(&mut self) {
+    pub(super) fn recover(&mut self) {
         if let Some(fault) = self.record.fault.take() {
-            let message = format!("Over: {}", fault.failure.message);
-            self.record.note(self.now(), message.clone());
-            self.event(false, "Recovered", &message);
+            self.tell(Happening::Recovered(fault.failure));
         }
     }
 }

@@ -79,14 +79,14 @@ pub enum Road {
     /// Not ours for now: neither watched nor touched.
     Detach,
     /// To be forgotten.
-    Delete(Farewell),
+    Delete(Deletion),
 }
 
-/// How to part with a host.
+/// How to forget a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Farewell {
-    /// Leave the server tidy: off and without our media, if it was us who started it.
-    Tidy,
+pub enum Deletion {
+    /// Clean the server up first: off and without our media, if it was us who started it.
+    CleanUp,
     /// Let go at once, whatever state the server is in.
     Force,
     /// The object goes on living in another cluster: do nothing to the server.
@@ -103,7 +103,7 @@ pub struct Claim {
 }
 
 /// Who wrote a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Author {
     /// Somebody by hand: the reference may name anything.
     #[default]

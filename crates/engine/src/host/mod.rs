@@ -4,6 +4,7 @@ mod anchor;
 mod boot;
 mod cause;
 mod claims;
+mod facts;
 mod fault;
 mod goal;
 mod observe;
@@ -15,16 +16,19 @@ mod record;
 mod shared;
 mod sight;
 mod step;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use anchor::{Anchor, AuthHold, Milestone, OutdatedRequest, Since};
-pub use boot::{ASSUMED_BOOTED, no_way_to_boot};
+pub use boot::no_way_to_boot;
 pub use cause::Cause;
-pub use goal::{Author, Claim, Consumer, Farewell, Gate, Goal, Order, PowerRequest, Request, Road};
+pub use facts::{Asked, ClaimChange, Finding, Happening, Neglect, Note, Passage, Waiting};
+pub use goal::{Author, Claim, Consumer, Deletion, Gate, Goal, Order, PowerRequest, Request, Road};
 pub use power::{is_running, runs_unasked};
-pub use recipe::{MayBoot, NetworkProtocol, Recipe, Starts, Undo, may_boot};
-pub use record::{Deed, Disarming, Doing, Fault, Moment, Moving, Origin, Phase, Record, Unread, Wait};
-pub use sight::{Ask, BmcSight, Held, Inquiry, Outcome, Sight, Whereabouts};
-pub use step::{Act, Event, Note, NoteKind, Remembered, Step, step};
+pub use recipe::{MayBoot, NetworkProtocol, Recipe, Sign, Starts, Undo, may_boot};
+pub use record::{Deed, Disarming, Doing, Fault, Moving, Origin, Phase, Record, Unread, Wait};
+pub use sight::{Ask, BmcSight, Hold, Inquiry, Outcome, Presence, Sight};
+pub use step::{Act, Moment, Remembered, Step, step};
+pub use words::{ASSUMED_BOOTED, Neutral, Words};

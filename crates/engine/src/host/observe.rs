@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    BmcSight, Deed, Fault, Origin, Outcome, Phase, Road, Unread, pace,
-    step::{Answers, Scene},
+    BmcSight, Deed, Fault, Finding, Happening, Neglect, Origin, Outcome, Passage, Phase, Road, Unread, Waiting, pace,
+    step::{Answers, Flow, GO_ON, STOP, Scene},
 };
 use crate::{
     failure::{Class, Failure, Kind},
@@ -27,7 +27,7 @@ impl Scene<'_> {
         }
         if used {
             self.record.anchor.release(self.now());
-            self.left_as_it_is(&format!("the server at {target} cannot be reached under the new address."));
+            self.leave_as_it_is(Neglect::Unreachable(target));
         }
         self.meet_another_server();
         None
@@ -47,21 +47,18 @@ impl Scene<'_> {
         self.record.anchor.powered_on = false;
         self.record.anchor.outdated = None;
         if !self.record.phase.is_aside() && self.record.phase != Phase::Registering {
-            self.advance(Phase::Registering, "The address was changed: this is another server.");
+            self.advance(Phase::Registering, Passage::AnotherAddress);
         }
     }
 
     /// The host is in use, but the server that we know is not where the object says.
-    pub(super) fn lost_sight_of(&mut self, target: &str) {
+    pub(super) fn lose_sight_of(&mut self, target: &str) -> Flow {
         if matches!(self.goal.road, Road::Delete(_)) {
-            return self.farewell(Some(target));
+            return self.delete(Some(target));
         }
-        let id = self.record.anchor.claim.as_ref().map_or("", |claim| claim.id.as_str());
-        let message = format!(
-            "This host is in use, but its address was changed from {target} to {}. Nothing is done to either server. Put the address back; or remove the claim and annotate the host with beskar7.io/release={id} (the id of the claim), which leaves the old server as it is.",
-            self.sight.target
-        );
-        self.object_fault(Failure::new(Kind::SystemChanged, message));
+        let claim = self.record.anchor.claim_id().to_owned();
+        let (from, to) = (target.to_owned(), self.sight.target.clone());
+        self.object_fault(Finding::AddressChanged { from, to, claim })
     }
 
     /// Takes in what the last look and the last act brought.
@@ -88,7 +85,7 @@ impl Scene<'_> {
                     self.record.target = Some(self.sight.target.clone());
                 }
                 if news && self.record.fault.as_ref().is_some_and(|fault| fault.origin == Origin::Look) {
-                    self.recovered();
+                    self.recover();
                 }
                 if self.media_have_come_to_rest(bmc, seen) {
                     self.record.media = None;
@@ -147,21 +144,20 @@ impl Scene<'_> {
         outcome.result.is_ok() && shown == Some(moving.inserts)
     }
 
-    /// Whether what the drives show cannot be believed yet; if so, waits. Media come and go in the background and are
-    /// reported late, so it can be when it is known that what we ordered was carried out, or when time has passed.
-    pub(super) fn media_may_be_moving(&mut self, scope: Scope) -> bool {
-        let Some(since) = self.record.media.as_ref().map(|moving| moving.since) else { return false };
+    /// Waits if what the drives show cannot be believed yet. Media come and go in the background and are reported late, so it can
+    /// be when it is known that what we ordered was carried out, or when time has passed.
+    pub(super) fn let_media_settle(&mut self, scope: Scope) -> Flow {
+        let Some(since) = self.record.media.as_ref().map(|moving| moving.since) else { return GO_ON };
         let until = pace::later(since, pace::MEDIA_LIMIT);
         let ordered = self.doing(Deed::PrepareBoot).or(self.doing(Deed::CleanUp)).is_some();
         let outcome = self.latest_sight().and_then(|bmc| bmc.act.as_ref());
         let performed = outcome.is_some_and(|act| act.number == self.record.acted && act.result.is_ok());
         if (ordered && performed) || self.now() >= until {
-            return false;
+            return GO_ON;
         }
-        let message = "Nobody knows how the last act with virtual media ended; waiting for the BMC to be done with it.";
-        self.wait_until("MediaUnsettled", message, until);
+        self.wait_until(Waiting::MediaUnsettled, until);
         self.poll(scope, since);
-        true
+        STOP
     }
 
     /// Whether a look failed only because the BMC is busy with what it was just told: an iDRAC cannot be read for some time after
@@ -207,30 +203,22 @@ impl Scene<'_> {
             self.record.rebooted = None;
             return true;
         }
-        let (reason, message) = if not_performed {
-            let message = format!(
-                "The BMC refused to restart the server {refusals} times ({failure}). To have it tried again, annotate the host with beskar7.io/reboot and another text."
-            );
-            ("RestartRefused", message)
+        self.tell(if not_performed {
+            Happening::RestartRefused { times: refusals, failure: failure.clone() }
         } else {
-            let message = format!(
-                "The BMC did not confirm the restart ({failure}). It may have happened, so it is not repeated. If the server did not restart, annotate the host with beskar7.io/reboot and another text."
-            );
-            ("RestartUnconfirmed", message)
-        };
-        self.event(true, reason, &message);
-        self.record.note(self.now(), message);
+            Happening::RestartUnconfirmed(failure.clone())
+        });
         self.record.doing = None;
         self.drop_act_fault();
         false
     }
 
-    /// Whether an act was decided and not yet looked at; if so, looks and waits as before.
-    pub(super) fn awaits_sight(&mut self) -> bool {
-        let Some(since) = self.record.doing.as_ref().map(|doing| doing.since) else { return false };
+    /// Looks and waits as before, if an act was decided and not yet looked at.
+    pub(super) fn await_sight(&mut self) -> Flow {
+        let Some(since) = self.record.doing.as_ref().map(|doing| doing.since) else { return GO_ON };
         let is_seen = self.latest_sight().map(|bmc| !self.may_be_catching_up(bmc));
         if is_seen == Some(true) {
-            return false;
+            return GO_ON;
         }
         self.record.wait = self.wait_before.take();
         let scope = self.scope_of_doing();
@@ -239,7 +227,7 @@ impl Scene<'_> {
         } else {
             self.poll(scope, since);
         }
-        true
+        STOP
     }
 
     /// How deep to look at what came of the last act.
@@ -260,11 +248,9 @@ impl Scene<'_> {
             self.record.fault.take_if(|fault| fault.failure.kind == Kind::SystemChanged);
             return Ok(());
         }
-        let message = format!(
-            "The BMC now shows a server with UUID {shown}, but this host was registered with {known}. Nothing is done to it. Put the address right; if the board was replaced, ask for an inspection of the released host."
-        );
+        let registered = known.clone();
         self.answers = Answers::Another;
-        Err(Failure::new(Kind::SystemChanged, message))
+        Err(Finding::AnotherServer { shown, registered }.into())
     }
 
     /// A lost status does not lift the hold on refused credentials.
@@ -274,10 +260,7 @@ impl Scene<'_> {
             return;
         }
         self.record.fault = Some(Fault {
-            failure: Failure::new(
-                Kind::AuthenticationFailed,
-                "The BMC refused user name or password earlier. Correct the Secret: it is tried again at once.",
-            ),
+            failure: Finding::RefusedEarlier.into(),
             origin: Origin::Look,
             count: hold.count,
             since: self.now(),

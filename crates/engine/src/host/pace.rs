@@ -42,10 +42,10 @@ pub(super) const OVERRIDE_LAG: SignedDuration = SignedDuration::from_mins(5);
 pub(super) const DISARM_TRIES: u32 = 4;
 /// A wait for people or other programs is brought up again after this time.
 pub(super) const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
-/// How often a tidy farewell is tried.
-pub(super) const FAREWELL_TRIES: u32 = 5;
-/// How long a tidy farewell may fail.
-pub(super) const FAREWELL_LIMIT: SignedDuration = SignedDuration::from_mins(10);
+/// How often a deletion is tried.
+pub(super) const DELETION_TRIES: u32 = 5;
+/// How long a deletion may fail.
+pub(super) const DELETION_LIMIT: SignedDuration = SignedDuration::from_mins(10);
 /// A claim of somebody who does not exist is taken off after this time: what is restored from a backup comes one after the
 /// other, and the host may have come first.
 pub(super) const GHOST_LIMIT: SignedDuration = SignedDuration::from_mins(10);

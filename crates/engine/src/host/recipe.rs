@@ -78,7 +78,7 @@ pub(super) enum Check {
 
 /// Something that shows that the ordered system has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
+pub enum Sign {
     /// It has fetched its configuration.
     ConfigFetched,
     /// The server has used its boot override.

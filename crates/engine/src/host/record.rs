@@ -3,8 +3,12 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Anchor, Milestone, Undo, pace};
-use crate::{failure::Failure, hardware::Part, server::PowerState};
+use super::{Anchor, Milestone, Undo, Waiting, pace};
+use crate::{
+    failure::{Failure, Kind},
+    hardware::Part,
+    server::PowerState,
+};
 
 /// The engine's memory of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,15 +69,9 @@ pub struct Record {
     /// The last inventory request that was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inspection: Option<String>,
-    /// What happened, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub timeline: Vec<Moment>,
 }
 
 impl Record {
-    /// How much of the past is kept.
-    pub const TIMELINE_LIMIT: usize = 20;
-
     /// The memory of a host of which we know no more than its anchor.
     pub(super) fn from_anchor(anchor: Anchor, now: Timestamp) -> Self {
         Self {
@@ -97,7 +95,6 @@ impl Record {
             beneath: None,
             rebooted: None,
             inspection: None,
-            timeline: Vec::new(),
         }
     }
 
@@ -136,12 +133,6 @@ impl Record {
             disarming.last = disarming.last.min(now);
         }
         self.since = self.since.min(now);
-    }
-
-    pub(super) fn note(&mut self, at: Timestamp, message: impl Into<String>) {
-        self.timeline.push(Moment { at, phase: self.phase, message: message.into() });
-        let surplus = self.timeline.len().saturating_sub(Self::TIMELINE_LIMIT);
-        self.timeline.drain(..surplus);
     }
 }
 
@@ -293,15 +284,32 @@ pub struct Disarming {
 
 /// What we wait for. Every wait ends: by what is waited for, or at its deadline by a fault or a reminder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredWait")]
 pub struct Wait {
-    /// CamelCase reason.
-    pub reason: String,
-    /// The sentence for the user.
-    pub message: String,
+    /// What.
+    pub what: Waiting,
     /// Since when.
     pub since: Timestamp,
     /// Until when at most.
     pub deadline: Timestamp,
+}
+
+/// A wait as this version or an earlier one stored it: that one knew only the name of what it waited for.
+#[derive(Deserialize)]
+struct StoredWait {
+    what: Option<Waiting>,
+    reason: Option<String>,
+    since: Timestamp,
+    deadline: Timestamp,
+}
+
+impl From<StoredWait> for Wait {
+    fn from(stored: StoredWait) -> Self {
+        let named = || stored.reason.as_deref().and_then(Waiting::named);
+        // A name that nobody knows is like no other: the next step begins a wait of its own.
+        let what = stored.what.or_else(named).unwrap_or(Waiting::NextTry(Kind::Internal));
+        Self { what, since: stored.since, deadline: stored.deadline }
+    }
 }
 
 /// What is wrong. Not a phase: it lies over the phase.
@@ -333,17 +341,6 @@ pub enum Origin {
     Act,
     /// In what the object says: only a change there ends it.
     Object,
-}
-
-/// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
-    /// When.
-    pub at: Timestamp,
-    /// In which phase, or to which.
-    pub phase: Phase,
-    /// What.
-    pub message: String,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if wants a reference")]

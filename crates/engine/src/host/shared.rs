@@ -1,11 +1,12 @@
 //! What keeps an image out of a drive, found out before anything is done: a drive that several servers share and that holds
 //! another's image, and a BMC that does not fetch images in this way.
 
-use super::{Deed, Origin, anchor::checksum, step::Scene};
-use crate::{
-    failure::{Failure, Kind},
-    server::{Media, Seen, without_secrets},
+use super::{
+    Deed, Finding,
+    anchor::checksum,
+    step::{Flow, GO_ON, Scene},
 };
+use crate::server::{Media, Seen, without_secrets};
 
 impl Scene<'_> {
     /// Remembers what the BMC shows of an image that we inserted, so that we know it again.
@@ -18,39 +19,25 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether a drive that others share holds what is not ours. If so, says so and does nothing.
-    pub(super) fn drive_is_anothers(&mut self, seen: &Seen, url: &str) -> bool {
+    /// Stops at a drive that others share and that holds what is not ours.
+    pub(super) fn leave_drive_of_others(&mut self, seen: &Seen, url: &str) -> Flow {
         self.mark_our_image(seen);
         let Some(drive) = occupied(seen).find(|drive| seen.shares_drives && !self.is_ours(drive, Some(url))) else {
-            return false;
+            return GO_ON;
         };
-        let held = drive.image.as_deref().map_or_else(|| "an image".into(), without_secrets);
-        let message = format!(
-            "The virtual CD drive {} serves several servers and holds {held}, which this host did not insert. It is not ejected, because another server may run from it, and nothing was done to this server. Release the host that uses the drive, or eject the image by hand.",
-            drive.slot
-        );
-        let at = self.now();
-        self.fail(Origin::Act, Failure::new(Kind::MediaRefused, message), at);
-        self.held_back();
-        true
+        let image = drive.image.as_deref().map(without_secrets);
+        self.fail_to_act(Finding::DriveTaken { slot: drive.slot.clone(), image })
     }
 
-    /// Whether the BMC says that it does not fetch images by this scheme. If so, says so and does nothing.
-    pub(super) fn scheme_is_refused(&mut self, seen: &Seen, url: &str) -> bool {
+    /// Stops at a BMC that says that it does not fetch images by this scheme.
+    pub(super) fn check_scheme(&mut self, seen: &Seen, url: &str) -> Flow {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-        if seen.image_schemes.is_empty() || seen.image_schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
-            return false;
+        let schemes = &seen.image_schemes;
+        if schemes.is_empty() || schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
+            return GO_ON;
         }
-        let message = format!(
-            "The BMC takes images by {} only, and {} is offered by {scheme}. Nothing was done to the server. Offer the image by {}.",
-            seen.image_schemes.join(" or "),
-            without_secrets(url),
-            seen.image_schemes.join(" or ")
-        );
-        let at = self.now();
-        self.fail(Origin::Act, Failure::new(Kind::MediaRefused, message), at);
-        self.held_back();
-        true
+        let (schemes, image, scheme) = (schemes.clone(), without_secrets(url), scheme.to_owned());
+        self.fail_to_act(Finding::SchemeRefused { schemes, image, scheme })
     }
 
     /// Whether a drive holds something that is ours to eject.

@@ -15,18 +15,18 @@ pub struct Sight {
     pub target: String,
     /// The last look at the server.
     pub bmc: Option<BmcSight>,
-    /// Where the recorded consumer is. Only looked up when a step inquires.
-    pub consumer: Whereabouts,
+    /// Whether the recorded consumer exists. Only looked up when a step inquires.
+    pub consumer: Presence,
     /// When the configuration of the current deployment was fetched for the first time.
     pub fetched: Option<Timestamp>,
-    /// Where the one is whose claim the object bears. Only looked up when a step inquires.
-    pub claimer: Whereabouts,
+    /// Whether the one exists whose claim the object bears. Only looked up when a step inquires.
+    pub claimer: Presence,
     /// Another host object that names the same server and was there first.
     pub rival: Option<String>,
     /// What the fleet brake allows.
     pub granted: Vec<Ask>,
     /// What the fleet brake said when it did not.
-    pub held: Option<Held>,
+    pub hold: Option<Hold>,
     /// Spreads hosts in time: anything, but always the same for one host.
     pub spread: u8,
 }
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub not_performed: bool,
 }
 
-/// Whose whereabouts a step needs to know.
+/// Of whom a step needs to know whether it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inquiry {
     /// Of the recorded consumer.
@@ -67,14 +67,14 @@ pub enum Inquiry {
     Claimer,
 }
 
-/// Where a consumer is.
+/// Whether a consumer exists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Whereabouts {
+pub enum Presence {
     /// Nobody has looked.
     #[default]
     NotLookedUp,
-    /// It exists.
-    Alive,
+    /// It does.
+    Exists,
     /// It is being deleted.
     Leaving,
     /// It does not exist.
@@ -94,9 +94,9 @@ pub enum Ask {
 
 /// The fleet brake's "not now".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// The sentence for the user.
-    pub message: String,
+pub struct Hold {
+    /// Why, in a sentence.
+    pub why: String,
     /// When to ask again.
     pub until: Timestamp,
 }

@@ -1,15 +1,24 @@
 //! The one function that decides, and what it answers with.
 
+use std::ops::ControlFlow;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Anchor, Ask, BmcSight, Cause, Deed, Doing, Farewell, Fault, Goal, Inquiry, Milestone, Moving, Origin,
-    OutdatedRequest, Phase, Record, Request, Road, Sight, Since, Wait, cause::told, pace,
+    Anchor, Ask, BmcSight, Cause, Deed, Deletion, Doing, Fault, Finding, Goal, Happening, Inquiry, Milestone, Moving,
+    Neglect, Note, Origin, OutdatedRequest, Passage, Phase, Record, Request, Road, Sight, Since, Wait, Waiting, pace,
 };
 use crate::{
     failure::{Failure, Kind},
     server::{BootOverride, Scope, Seen},
 };
+
+/// Whether a step goes on after a part of it, or ends there: what follows has to wait.
+pub(super) type Flow<T = ()> = ControlFlow<(), T>;
+/// What follows may be done now.
+pub(super) const GO_ON: Flow = Flow::Continue(());
+/// The step ends here.
+pub(super) const STOP: Flow = Flow::Break(());
 
 /// Something to do to a server. Each is idempotent; whether it worked is seen at the next look, not by its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +58,11 @@ impl Act {
             Self::ClearBoot => "ClearBoot",
         }
     }
+
+    /// Whether it changes the power.
+    pub fn is_about_power(&self) -> bool {
+        matches!(self, Self::PowerOn | Self::ShutDown | Self::PowerOff | Self::Restart)
+    }
 }
 
 /// What is remembered of a host.
@@ -76,7 +90,7 @@ pub struct Step {
     pub again: Option<Timestamp>,
     /// A permission that is needed to go on.
     pub ask: Option<Ask>,
-    /// Whose whereabouts the next step needs to know.
+    /// Of whom the next step needs to know whether it exists.
     pub inquire: Option<Inquiry>,
     /// Whether the claim on the object is to be taken off: its claimer does not exist, and nothing was done for it. Then
     /// nothing else is to be done.
@@ -93,45 +107,28 @@ pub struct Step {
     pub finished: bool,
     /// Things the owner should know that are neither fault nor wait.
     pub notes: Vec<Note>,
-    /// What just happened.
-    pub events: Vec<Event>,
+    /// What just happened and is worth an event.
+    pub events: Vec<Happening>,
+    /// What just happened and belongs into the timeline, oldest first.
+    pub moments: Vec<Moment>,
 }
 
-/// Something the owner should know.
+/// Something that happened, for the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// What it is about.
-    pub kind: NoteKind,
-    /// The sentence.
-    pub message: String,
-}
-
-/// What a note is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoteKind {
-    /// The host came to us in use and is left as it is.
-    Adopted,
-    /// The order was changed after it had been carried out.
-    OrderChanged,
-    /// The power is not as spec.online says, which was said before the host was claimed or released.
-    PowerRequestOutdated,
-}
-
-/// Something that just happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// Whether it is a warning.
-    pub warning: bool,
-    /// CamelCase reason.
-    pub reason: &'static str,
-    /// The sentence.
-    pub message: String,
+pub struct Moment {
+    /// When.
+    pub at: Timestamp,
+    /// In which phase, or to which.
+    pub phase: Phase,
+    /// What.
+    pub what: Happening,
 }
 
 /// Decides what follows from what is wanted, remembered and seen. Total and pure.
 pub fn step(goal: &Goal, remembered: Remembered, sight: &Sight) -> Step {
     let mut scene = Scene::open(goal, remembered, sight);
-    scene.play();
+    // Wherever the step has ended, all of it is in the scene.
+    let (Flow::Continue(()) | Flow::Break(())) = scene.play();
     scene.close()
 }
 
@@ -171,7 +168,8 @@ pub(super) struct Scene<'a> {
     pub(super) undecided: bool,
     pub(super) finished: bool,
     notes: Vec<Note>,
-    events: Vec<Event>,
+    events: Vec<Happening>,
+    moments: Vec<Moment>,
 }
 
 impl<'a> Scene<'a> {
@@ -206,7 +204,7 @@ impl<'a> Scene<'a> {
             record.anchor = adopted;
             // For all we know it was given power a moment ago.
             record.started = Some(now);
-            events.push(Event { warning: false, reason: "Adopted", message: adopted_note(&record.anchor) });
+            events.push(Happening::Adopted { claim: record.anchor.claim_id().to_owned() });
         }
         if lost {
             // Whether it was carried out is forgotten. A restart that does not come hurts less than a second one.
@@ -244,12 +242,13 @@ impl<'a> Scene<'a> {
             finished: false,
             notes: Vec::new(),
             events,
+            moments: Vec::new(),
         }
     }
 
-    fn play(&mut self) {
-        if let Road::Delete(farewell @ (Farewell::Move | Farewell::Force)) = self.goal.road {
-            return self.part_at_once(farewell);
+    fn play(&mut self) -> Flow {
+        if let Road::Delete(manner @ (Deletion::Move | Deletion::Force)) = self.goal.road {
+            return self.forget_at_once(manner);
         }
         if let Some(failure) = self.unreadable.clone() {
             return self.object_fault(failure);
@@ -261,14 +260,12 @@ impl<'a> Scene<'a> {
             return self.give_way(&rival.clone());
         }
         if let Some(target) = self.former_target() {
-            return self.lost_sight_of(&target);
+            return self.lose_sight_of(&target);
         }
         self.observe();
-        if self.awaits_sight() {
-            return;
-        }
+        self.await_sight()?;
         match self.goal.road {
-            Road::Delete(_) => self.farewell(None),
+            Road::Delete(_) => self.delete(None),
             Road::Park => self.park(),
             Road::Quarantine => self.quarantine(),
             Road::Manage | Road::Detach => self.manage(),
@@ -277,7 +274,7 @@ impl<'a> Scene<'a> {
 
     fn close(mut self) -> Step {
         if self.object_fault_before.is_some() && self.record.fault.is_none() {
-            self.event(false, "Recovered", "What was wrong with the object has been put right.");
+            self.events.push(Happening::ObjectPutRight);
         }
         if self.record.phase.is_aside() {
             self.record.left = Some(self.record.anchor.phase(self.record.inspected));
@@ -309,29 +306,28 @@ impl<'a> Scene<'a> {
             finished: self.finished,
             notes: self.notes,
             events: self.events,
+            moments: self.moments,
         }
     }
 
-    fn part_at_once(&mut self, farewell: Farewell) {
-        if farewell == Farewell::Force {
-            self.event(true, "ForcedDeletion", "Forgotten by force; the server was left as it is.");
+    fn forget_at_once(&mut self, manner: Deletion) -> Flow {
+        if manner == Deletion::Force {
+            self.events.push(Happening::ForcedDeletion);
         }
         self.finished = true;
+        STOP
     }
 
-    fn give_way(&mut self, rival: &str) {
+    fn give_way(&mut self, rival: &str) -> Flow {
         if matches!(self.goal.road, Road::Delete(_)) {
             if self.record.anchor.milestone != Milestone::None && !self.record.anchor.adopted {
-                self.left_as_it_is(&format!("{rival} names the same one and was there first."));
+                self.leave_as_it_is(Neglect::Rival(rival.to_owned()));
             }
             self.finished = true;
-            return;
+            return STOP;
         }
         self.again = Some(self.now() + pace::CONSUMER_AGAIN);
-        self.object_fault(Failure::new(
-            Kind::DuplicateHost,
-            format!("{rival} names the same BMC and system and was there first. Delete one of the two, or set spec.redfishConnection.systemID if the BMC has several systems."),
-        ));
+        self.object_fault(Finding::DuplicateHost { rival: rival.to_owned() })
     }
 
     // What the phases build with.
@@ -376,15 +372,24 @@ impl<'a> Scene<'a> {
         (deep && self.is_news(bmc) && self.now().duration_since(bmc.at) <= pace::SIGHT_AGE).then_some(seen)
     }
 
+    /// What can be seen of the server, if it may be acted on; else looks, and waits for it.
+    pub(super) fn look_first(&mut self, scope: Scope, waiting: Waiting) -> Flow<&'a Seen> {
+        if let Some(seen) = self.seen(scope) {
+            return Flow::Continue(seen);
+        }
+        self.look(scope, waiting);
+        Flow::Break(())
+    }
+
     /// Looks now, and waits for it.
-    pub(super) fn look(&mut self, scope: Scope, reason: &'static str, message: &str) {
+    fn look(&mut self, scope: Scope, waiting: Waiting) {
         self.look = Some(scope);
         if self.keep_waiting_for_fault() {
             return;
         }
         // We were away, or the look was answered and asked for again: a new wait begins.
         self.wait_before.take_if(|wait| self.sight.now >= pace::later(wait.since, pace::LOOK_LIMIT));
-        self.wait(reason, message, pace::LOOK_LIMIT);
+        self.wait(waiting, pace::LOOK_LIMIT);
     }
 
     /// Looks again soon, because something is under way since `since`.
@@ -412,8 +417,8 @@ impl<'a> Scene<'a> {
 
     /// A try that comes when it was announced is nothing new to tell: what it brings is.
     fn keep_waiting_for_fault(&mut self) -> bool {
-        let reason = self.record.fault.as_ref().map(|fault| fault.failure.kind.reason());
-        let waited = reason.is_some_and(|reason| self.waited_for(reason));
+        let next_try = self.record.fault.as_ref().map(|fault| Waiting::NextTry(fault.failure.kind));
+        let waited = next_try.is_some_and(|next_try| self.waited_for(&next_try));
         if waited && self.record.wait.is_none() {
             self.record.wait = self.wait_before.take();
         }
@@ -437,11 +442,11 @@ impl<'a> Scene<'a> {
             self.record.media = Some(Moving { since: now, act: Some(self.record.acted), inserts });
         }
         let cause = self.cause(deed);
-        let message = told(&acts, &cause);
-        if let Some(act) = acts.iter().find(|act| act.is_about_power() && is_first) {
-            self.event(false, act.name(), &message);
+        let what = Happening::Acting { acts: acts.clone(), cause: cause.clone(), again: !is_first };
+        if is_first && acts.iter().any(Act::is_about_power) {
+            self.events.push(what.clone());
         }
-        self.record.note(now, message);
+        self.remember(what);
         self.cause = Some(cause);
         self.acts = acts;
         self.look = Some(scope);
@@ -456,7 +461,7 @@ impl<'a> Scene<'a> {
         self.record.doing = None;
         let act = |fault: &Fault| fault.origin == Origin::Act && fault.failure.kind != Kind::BootIgnored;
         if self.record.fault.as_ref().is_some_and(act) {
-            self.recovered();
+            self.recover();
         }
     }
 
@@ -465,87 +470,88 @@ impl<'a> Scene<'a> {
         self.record.fault.take_if(|fault| fault.origin == Origin::Act);
     }
 
-    pub(super) fn advance(&mut self, phase: Phase, message: &str) {
+    pub(super) fn advance(&mut self, phase: Phase, why: Passage) {
         self.record.phase = phase;
         self.record.since = self.now();
-        self.record.note(self.now(), message);
-        self.event(false, phase.as_str(), message);
+        self.tell(Happening::Entered(phase, why));
     }
 
-    pub(super) fn wait(&mut self, reason: &'static str, message: &str, limit: SignedDuration) {
-        let since = self.waiting_since(reason);
-        self.wait_until(reason, message, pace::later(since, limit));
+    pub(super) fn wait(&mut self, what: Waiting, limit: SignedDuration) {
+        let deadline = pace::later(self.waiting_since(&what), limit);
+        self.wait_until(what, deadline);
     }
 
-    pub(super) fn wait_until(&mut self, reason: &'static str, message: &str, deadline: Timestamp) {
-        let since = self.waiting_since(reason);
-        self.record.wait = Some(Wait { reason: reason.into(), message: message.into(), since, deadline });
+    pub(super) fn wait_until(&mut self, what: Waiting, deadline: Timestamp) {
+        let since = self.waiting_since(&what);
+        self.record.wait = Some(Wait { what, since, deadline });
     }
 
     /// Since when we wait for that.
-    pub(super) fn waiting_since(&self, reason: &str) -> Timestamp {
-        if self.waited_for(reason) {
-            self.wait_before.as_ref().map_or(self.now(), |wait| wait.since)
-        } else {
-            self.now()
-        }
+    pub(super) fn waiting_since(&self, what: &Waiting) -> Timestamp {
+        self.wait_before.as_ref().filter(|wait| wait.what.is_like(what)).map_or(self.now(), |wait| wait.since)
     }
 
     /// Whether the last step waited for that.
-    pub(super) fn waited_for(&self, reason: &str) -> bool {
-        self.wait_before.as_ref().is_some_and(|wait| wait.reason == reason)
+    pub(super) fn waited_for(&self, what: &Waiting) -> bool {
+        self.wait_before.as_ref().is_some_and(|wait| wait.what.is_like(what))
     }
 
     /// Waits for somebody else. Such a wait cannot fail; it is brought up again from time to time.
-    pub(super) fn wait_for_others(&mut self, reason: &'static str, message: &str) {
-        let since = self.waiting_since(reason);
-        if self.now() >= pace::later(since, pace::PATIENCE) {
-            self.wait_before = None;
-            self.event(true, "StillWaiting", message);
-        }
-        self.wait(reason, message, pace::PATIENCE);
+    pub(super) fn wait_for_others(&mut self, what: Waiting) {
+        self.wait_with_reminder(what.clone(), Happening::StillWaiting(what));
     }
 
-    /// Whether the fleet brake lets us; if not, waits for it.
-    pub(super) fn permitted(&mut self, ask: Ask) -> bool {
+    /// Waits for somebody else, and tells so again from time to time.
+    pub(super) fn wait_with_reminder(&mut self, what: Waiting, reminder: Happening) {
+        if self.now() >= pace::later(self.waiting_since(&what), pace::PATIENCE) {
+            self.wait_before = None;
+            self.events.push(reminder);
+        }
+        self.wait(what, pace::PATIENCE);
+    }
+
+    /// Goes on if the fleet brake lets us; else waits for it.
+    pub(super) fn ask_brake(&mut self, ask: Ask) -> Flow {
         if self.sight.granted.contains(&ask) {
-            return true;
+            return GO_ON;
         }
         self.ask = Some(ask);
         let soon = self.now() + SignedDuration::from_secs(1);
-        let (message, again) = match &self.sight.held {
-            Some(held) => (held.message.clone(), held.until.max(soon)),
-            None => ("Waiting for the fleet brake.".to_owned(), soon),
-        };
-        self.again = Some(again);
-        self.wait_for_others(FLEET_BRAKE, &message);
-        false
+        let hold = self.sight.hold.as_ref();
+        self.again = Some(hold.map_or(soon, |hold| hold.until.max(soon)));
+        self.wait_for_others(Waiting::FleetBrake { why: hold.map(|hold| hold.why.clone()) });
+        STOP
     }
 
     /// The host is let go of without having been cleaned up.
-    pub(super) fn left_as_it_is(&mut self, why: &str) {
-        let message = format!("Forgotten although the server could not be cleaned up: {why}");
-        self.event(true, "LeftAsItIs", &message);
+    pub(super) fn leave_as_it_is(&mut self, why: Neglect) {
+        self.events.push(Happening::LeftAsItIs(why));
     }
 
-    pub(super) fn note(&mut self, kind: NoteKind, message: impl Into<String>) {
-        self.notes.push(Note { kind, message: message.into() });
+    pub(super) fn note(&mut self, note: Note) {
+        self.notes.push(note);
     }
 
-    pub(super) fn event(&mut self, warning: bool, reason: &'static str, message: &str) {
-        self.events.push(Event { warning, reason, message: message.into() });
+    /// Tells what happened by an event, and keeps it in the timeline.
+    pub(super) fn tell(&mut self, what: Happening) {
+        self.events.push(what.clone());
+        self.remember(what);
     }
-}
 
-/// What a step waits for that the fleet brake holds.
-pub(super) const FLEET_BRAKE: &str = "FleetBrake";
+    /// Tells what happened by an event.
+    pub(super) fn announce(&mut self, what: Happening) {
+        self.events.push(what);
+    }
 
-/// What is said of a host that came to us in use.
-pub(super) fn adopted_note(anchor: &Anchor) -> String {
-    let id = anchor.claim.as_ref().map_or("", |claim| claim.id.as_str());
-    format!(
-        "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, annotate the host with beskar7.io/provision={id}, which is the id of the claim."
-    )
+    /// Keeps in the timeline what happened.
+    pub(super) fn remember(&mut self, what: Happening) {
+        self.remember_at(self.now(), what);
+    }
+
+    /// The same of what happened at that time.
+    pub(super) fn remember_at(&mut self, at: Timestamp, what: Happening) {
+        self.moments.push(Moment { at, phase: self.record.phase, what });
+    }
 }
 
 /// The anchor of a host in use of which we know nothing.

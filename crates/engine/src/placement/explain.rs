@@ -1,9 +1,9 @@
 //! Why a claim got no host, in words that a user can act on.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use super::Bar;
+use super::{Bar, Pool, Request};
+use crate::host::Words;
 
 /// How many of the nearest hosts are named.
 const NAMED: usize = 3;
@@ -13,7 +13,8 @@ const NAMED: usize = 3;
 /// The text depends on the hosts alone, not on the time or on the order in which they were seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    namespace: String,
+    pool: Pool,
+    named: Option<String>,
     hosts: usize,
     /// How many hosts have this as the hardest of their bars.
     tally: BTreeMap<Hurdle, usize>,
@@ -26,6 +27,7 @@ enum Hurdle {
     Held,
     Running,
     Refused,
+    Tainted,
     Unavailable,
     Labels,
     Domain,
@@ -35,7 +37,7 @@ enum Hurdle {
 }
 
 impl Refusal {
-    pub(super) fn new(namespace: &str, mut barred: Vec<(&str, Vec<Bar>)>) -> Self {
+    pub(super) fn new(request: &Request, mut barred: Vec<(String, Vec<Bar>)>) -> Self {
         let mut tally = BTreeMap::new();
         for (_, bars) in &barred {
             if let Some(hurdle) = bars.iter().map(Bar::hurdle).max() {
@@ -45,9 +47,9 @@ impl Refusal {
         let hosts = barred.len();
         // A host that is somebody else's is no near miss, however well it would fit.
         barred.retain(|(_, bars)| !bars.iter().any(|bar| matches!(bar, Bar::Held(_))));
-        barred.sort_by_key(|(name, bars)| (bars.len(), *name));
-        let nearest = barred.into_iter().take(NAMED).map(|(name, bars)| (name.to_owned(), bars)).collect();
-        Self { namespace: namespace.to_owned(), hosts, tally, nearest }
+        barred.sort_by(|(left, few), (right, many)| (few.len(), left).cmp(&(many.len(), right)));
+        barred.truncate(NAMED);
+        Self { pool: request.pool.clone(), named: request.named.clone(), hosts, tally, nearest: barred }
     }
 }
 
@@ -58,6 +60,7 @@ impl Bar {
             Self::Running => Hurdle::Running,
             Self::Refused(_) => Hurdle::Refused,
             Self::Unavailable(_) => Hurdle::Unavailable,
+            Self::Taint(_) => Hurdle::Tainted,
             Self::Label(_) => Hurdle::Labels,
             Self::Domain(_) => Hurdle::Domain,
             Self::NoDrive | Self::NoNetworkBoot | Self::Schemes(_) => Hurdle::Media,
@@ -67,24 +70,32 @@ impl Bar {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { namespace, hosts, tally, nearest } = self;
-        match hosts {
-            0 => return write!(f, "There are no PhysicalHosts in namespace {namespace}."),
-            1 => write!(f, "The only PhysicalHost in namespace {namespace} does not fit: ")?,
-            _ => write!(f, "None of the {hosts} PhysicalHosts in namespace {namespace} fits: ")?,
-        }
-        let told = tally.iter().map(|(hurdle, count)| hurdle.tell(*count)).collect::<Vec<_>>();
-        write!(f, "{}.", told.join(", "))?;
-        if !nearest.is_empty() {
-            let told = nearest.iter().map(|(name, bars)| {
-                let bars: Vec<_> = bars.iter().map(Bar::to_string).collect();
+impl Refusal {
+    /// The sentences.
+    pub fn tell(&self, words: &dyn Words) -> String {
+        let kind = words.host_kind();
+        let place = match &self.pool {
+            Pool::Namespace(namespace) => format!(" in namespace {namespace}"),
+            Pool::Everything => String::new(),
+        };
+        let mut text = match (self.hosts, &self.named) {
+            (0, None) => return format!("There are no {kind}s{place}."),
+            (0, Some(name)) => return format!("There is no {kind} {name}{place}."),
+            (_, Some(name)) => format!("{kind} {name}{place} does not fit: "),
+            (1, None) => format!("The only {kind}{place} does not fit: "),
+            (hosts, None) => format!("None of the {hosts} {kind}s{place} fits: "),
+        };
+        let told: Vec<_> = self.tally.iter().map(|(hurdle, count)| hurdle.tell(*count)).collect();
+        text.push_str(&told.join(", "));
+        text.push('.');
+        if !self.nearest.is_empty() {
+            let told = self.nearest.iter().map(|(name, bars)| {
+                let bars: Vec<_> = bars.iter().map(|bar| bar.tell(words)).collect();
                 format!("{name} ({})", bars.join(", "))
             });
-            write!(f, " Nearest: {}.", told.collect::<Vec<_>>().join("; "))?;
+            text = format!("{text} Nearest: {}.", told.collect::<Vec<_>>().join("; "));
         }
-        Ok(())
+        text
     }
 }
 
@@ -95,6 +106,7 @@ impl Hurdle {
             Self::Held => format!("{count} {is} claimed"),
             Self::Running => format!("{count} {is} running although nobody asked for it"),
             Self::Refused => format!("{count} {has} refused"),
+            Self::Tainted => format!("{count} {has} taints that are not tolerated"),
             Self::Unavailable => format!("{count} {is} not available"),
             Self::Labels => format!("{count} {has} other labels"),
             Self::Domain => format!("{count} {is} in another failure domain"),
@@ -105,26 +117,30 @@ impl Hurdle {
     }
 }
 
-impl fmt::Display for Bar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Bar {
+    fn tell(&self, words: &dyn Words) -> String {
         match self {
-            Self::Held(holder) => write!(f, "claimed by {holder}"),
-            Self::Running => f.write_str(
-                "running: set spec.online: false, or spec.claimableWhileRunning: true to have it taken as it is",
+            Self::Held(holder) => format!("claimed by {holder}"),
+            Self::Running => format!(
+                "running: set {}, or {} to have it taken as it is",
+                words.power_request(false),
+                words.claimable_while_running()
             ),
-            Self::Refused(reason) => write!(f, "refused: {reason}"),
-            Self::NoDrive => f.write_str("no virtual CD drive"),
-            Self::NoNetworkBoot => f.write_str("no network boot"),
-            Self::Schemes(schemes) => write!(f, "takes images only by {}", schemes.join(", ")),
-            Self::Unavailable(state) => write!(f, "is {state}"),
-            Self::Label(term) => write!(f, "not {term}"),
-            Self::Domain(Some(domain)) => write!(f, "in failure domain {domain}"),
-            Self::Domain(None) => f.write_str("in no failure domain"),
-            Self::Unknown => f.write_str("hardware not known"),
-            Self::Cores(cores) => write!(f, "{cores} cores"),
-            Self::Memory(bytes) => write!(f, "{} GB of memory", bytes / 1_000_000_000),
-            Self::Disk(0) => f.write_str("no disk known"),
-            Self::Disk(bytes) => write!(f, "largest disk {} GB", bytes / 1_000_000_000),
+            Self::Refused(reason) => format!("refused: {reason}"),
+            Self::Taint(taint) if taint.value.is_empty() => format!("tainted {}", taint.key),
+            Self::Taint(taint) => format!("tainted {}={}", taint.key, taint.value),
+            Self::NoDrive => "no virtual CD drive".to_owned(),
+            Self::NoNetworkBoot => "no network boot".to_owned(),
+            Self::Schemes(schemes) => format!("takes images only by {}", schemes.join(", ")),
+            Self::Unavailable(state) => format!("is {state}"),
+            Self::Label(term) => format!("not {term}"),
+            Self::Domain(Some(domain)) => format!("in failure domain {domain}"),
+            Self::Domain(None) => "in no failure domain".to_owned(),
+            Self::Unknown => "hardware not known".to_owned(),
+            Self::Cores(cores) => format!("{cores} cores"),
+            Self::Memory(bytes) => format!("{} GB of memory", bytes / 1_000_000_000),
+            Self::Disk(0) => "no disk known".to_owned(),
+            Self::Disk(bytes) => format!("largest disk {} GB", bytes / 1_000_000_000),
         }
     }
 }

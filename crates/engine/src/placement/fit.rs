@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Availability, BootWay, Candidate, Capacity, MediaWays, Request};
+use super::{Availability, BootWay, Candidate, Capacity, MediaWays, Request, Taint};
 
 /// How much a host must have at least. Zero asks for nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,6 +57,8 @@ pub enum Bar {
     Unavailable(String),
     /// It could not serve this claim lately, for this reason.
     Refused(String),
+    /// It bears this taint, which the claim does not tolerate.
+    Taint(Taint),
     /// This term of the selector does not hold.
     Label(Term),
     /// It is in another failure domain, or in none.
@@ -90,6 +92,8 @@ impl Request {
             Availability::Unavailable(state) => bars.push(Bar::Unavailable(state.clone())),
         }
         bars.extend(self.refused_by.get(&host.name).cloned().map(Bar::Refused));
+        let is_tolerated = |taint: &&Taint| self.tolerations.iter().any(|toleration| toleration.covers(taint));
+        bars.extend(host.taints.iter().filter(|taint| !is_tolerated(taint)).cloned().map(Bar::Taint));
         bars.extend(self.selector.0.iter().filter(|term| !term.holds(&host.labels)).cloned().map(Bar::Label));
         if let Some(name) = &self.failure_domain {
             let found = domain(&host.labels, &self.domain_keys);

@@ -23,8 +23,12 @@ pub struct Request {
     pub claimant: String,
     /// Since when it waits. Who has waited longest goes first.
     pub since: Timestamp,
-    /// Only hosts of this namespace.
-    pub namespace: String,
+    /// Only hosts of this pool.
+    pub pool: Pool,
+    /// Only the host of this name.
+    pub named: Option<String>,
+    /// Taints that it does not mind.
+    pub tolerations: Vec<Toleration>,
     /// Only hosts with such labels.
     pub selector: Selector,
     /// Only hosts in this failure domain.
@@ -39,6 +43,63 @@ pub struct Request {
     pub refused_by: BTreeMap<String, String>,
     /// Claims of one group are spread over racks.
     pub group: String,
+}
+
+/// Where a claim looks for hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pool {
+    /// In one namespace.
+    Namespace(String),
+    /// Among all hosts that there are.
+    Everything,
+}
+
+impl Pool {
+    fn contains(&self, host: &Candidate) -> bool {
+        match self {
+            Self::Namespace(namespace) => *namespace == host.namespace,
+            Self::Everything => true,
+        }
+    }
+}
+
+impl Request {
+    /// What it calls a host.
+    fn name_of(&self, host: &Candidate) -> String {
+        match self.pool {
+            Pool::Everything if !host.namespace.is_empty() => format!("{}/{}", host.namespace, host.name),
+            _ => host.name.clone(),
+        }
+    }
+
+    /// Whether this is one of the hosts that it asks for.
+    fn means(&self, host: &Candidate) -> bool {
+        self.pool.contains(host) && self.named.as_ref().is_none_or(|name| *name == host.name)
+    }
+}
+
+/// A mark on a host that keeps claims away which do not tolerate it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value; may be empty.
+    pub value: String,
+}
+
+/// A taint that a claim does not mind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toleration {
+    /// Key.
+    pub key: String,
+    /// Value; `None` for any.
+    pub value: Option<String>,
+}
+
+impl Toleration {
+    fn covers(&self, taint: &Taint) -> bool {
+        self.key == taint.key && self.value.as_ref().is_none_or(|value| *value == taint.value)
+    }
 }
 
 /// How a server is to boot.
@@ -56,10 +117,12 @@ pub enum BootWay {
 /// A host as the placer sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Namespace.
+    /// Namespace; empty if hosts of its kind have none.
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// Taints that keep away who does not tolerate them.
+    pub taints: Vec<Taint>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Whether it can be had.
@@ -117,8 +180,13 @@ pub struct MediaWays {
 /// What became of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It gets this host of its namespace.
-    Placed(String),
+    /// It gets this host.
+    Placed {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
     /// It gets none for now.
     Refused(Refusal),
 }
@@ -126,7 +194,7 @@ pub enum Outcome {
 /// Decides for all requests. The answers are in the order of the requests.
 pub fn place(requests: &[Request], hosts: &[Candidate]) -> Vec<Outcome> {
     let mut order: Vec<(usize, &Request)> = requests.iter().enumerate().collect();
-    order.sort_by_key(|(_, request)| (request.since, &request.namespace, &request.claimant));
+    order.sort_by_key(|(_, request)| (request.since, &request.pool, &request.claimant));
     let mut round = Round::new(hosts);
     let mut outcomes: Vec<(usize, Outcome)> =
         order.into_iter().map(|(index, request)| (index, round.place(request))).collect();
@@ -134,11 +202,11 @@ pub fn place(requests: &[Request], hosts: &[Candidate]) -> Vec<Outcome> {
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-type Rank<'a> = (u32, Reverse<u32>, Option<Timestamp>, &'a str);
+type Rank<'a> = (u32, Reverse<u32>, Option<Timestamp>, &'a str, &'a str);
 
 /// One placing of everybody who waits.
 struct Round<'a> {
-    hosts: HashMap<&'a str, Vec<&'a Candidate>>,
+    hosts: &'a [Candidate],
     /// Hosts that were given away in this round, and to whom.
     given: HashMap<(&'a str, &'a str), &'a str>,
     /// How many hosts a group of a namespace has in a rack.
@@ -147,9 +215,8 @@ struct Round<'a> {
 
 impl<'a> Round<'a> {
     fn new(hosts: &'a [Candidate]) -> Self {
-        let mut round = Self { hosts: HashMap::new(), given: HashMap::new(), crowds: HashMap::new() };
+        let mut round = Self { hosts, given: HashMap::new(), crowds: HashMap::new() };
         for host in hosts {
-            round.hosts.entry(&host.namespace).or_default().push(host);
             if let Availability::Held { group: Some(group), .. } = &host.availability {
                 round.join(host, group);
             }
@@ -158,8 +225,8 @@ impl<'a> Round<'a> {
     }
 
     fn place(&mut self, request: &'a Request) -> Outcome {
-        let hosts = self.hosts.get(request.namespace.as_str()).map(Vec::as_slice).unwrap_or_default();
-        let room = self.room(request, hosts);
+        let hosts: Vec<_> = self.hosts.iter().filter(|host| request.means(host)).collect();
+        let room = self.room(request, &hosts);
         let (mut best, mut barred) = (None, Vec::new());
         for host in hosts {
             let mut bars = request.bars(host);
@@ -169,16 +236,16 @@ impl<'a> Round<'a> {
             if bars.is_empty() {
                 let rank = self.rank(request, host, &room);
                 if best.as_ref().is_none_or(|(other, _)| rank < *other) {
-                    best = Some((rank, *host));
+                    best = Some((rank, host));
                 }
             } else {
-                barred.push((host.name.as_str(), bars));
+                barred.push((request.name_of(host), bars));
             }
         }
-        let Some((_, host)) = best else { return Outcome::Refused(Refusal::new(&request.namespace, barred)) };
+        let Some((_, host)) = best else { return Outcome::Refused(Refusal::new(request, barred)) };
         self.given.insert((&host.namespace, &host.name), &request.claimant);
         self.join(host, &request.group);
-        Outcome::Placed(host.name.clone())
+        Outcome::Placed { namespace: host.namespace.clone(), name: host.name.clone() }
     }
 
     /// How many hosts are left in each failure domain, for those who do not mind which one they get.
@@ -205,8 +272,8 @@ impl<'a> Round<'a> {
         let crowd = host
             .rack
             .as_deref()
-            .and_then(|rack| self.crowds.get(&(request.namespace.as_str(), request.group.as_str(), rack)).copied());
-        (crowd.unwrap_or(0), Reverse(left), host.released, &host.name)
+            .and_then(|rack| self.crowds.get(&(host.namespace.as_str(), request.group.as_str(), rack)).copied());
+        (crowd.unwrap_or(0), Reverse(left), host.released, &host.name, &host.namespace)
     }
 
     fn join(&mut self, host: &'a Candidate, group: &'a str) {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
+use crate::host::Neutral;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -13,7 +14,9 @@ fn request(claimant: &str) -> Request {
     Request {
         claimant: claimant.to_owned(),
         since: at(0),
-        namespace: "lab".to_owned(),
+        pool: Pool::Namespace("lab".to_owned()),
+        named: None,
+        tolerations: Vec::new(),
         selector: Selector::default(),
         failure_domain: None,
         domain_keys: vec!["site".to_owned(), ZONE.to_owned()],
@@ -28,6 +31,7 @@ fn host(name: &str) -> Candidate {
     Candidate {
         namespace: "lab".to_owned(),
         name: name.to_owned(),
+        taints: Vec::new(),
         labels: BTreeMap::new(),
         availability: Availability::Free,
         rack: None,
@@ -44,16 +48,20 @@ fn in_zone(zone: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(ZONE.to_owned(), zone.to_owned())])
 }
 
+fn in_lab(name: &str) -> Outcome {
+    Outcome::Placed { namespace: "lab".to_owned(), name: name.to_owned() }
+}
+
 fn placed(request: Request, hosts: &[Candidate]) -> String {
     match place(&[request], hosts).pop() {
-        Some(Outcome::Placed(name)) => name,
+        Some(Outcome::Placed { name, .. }) => name,
         other => panic!("{other:?}"),
     }
 }
 
 fn refused(request: Request, hosts: &[Candidate]) -> String {
     match place(&[request], hosts).pop() {
-        Some(Outcome::Refused(refusal)) => refusal.to_string(),
+        Some(Outcome::Refused(refusal)) => refusal.tell(&Neutral),
         other => panic!("{other:?}"),
     }
 }
@@ -90,7 +98,7 @@ fn a_group_is_spread_over_racks_also_within_one_round() {
         rack("e", "2"),
     ];
     let got = place(&[request("m-0"), request("m-1"), request("m-2")], &hosts);
-    let names: Vec<_> = ["d", "b", "e"].map(|name| Outcome::Placed(name.to_owned())).into();
+    let names: Vec<_> = ["d", "b", "e"].map(in_lab).into();
     assert_eq!(got, names, "the emptier rack first, then in turns");
     let elsewhere = Request { group: "control-plane".to_owned(), ..request("m") };
     assert_eq!(placed(elsewhere, &hosts), "b", "another group is not crowded by this one");
@@ -141,7 +149,7 @@ fn who_needs_no_failure_domain_leaves_room_in_each_for_those_who_do() {
     ];
     let workers = ["m-0", "m-1", "m-2", "m-3"].map(request);
     let got = place(&workers, &hosts);
-    let names: Vec<_> = ["nowhere", "b-1", "a-1", "b-2"].map(|name| Outcome::Placed(name.to_owned())).into();
+    let names: Vec<_> = ["nowhere", "b-1", "a-1", "b-2"].map(in_lab).into();
     assert_eq!(got, names, "whom nobody can need first, then where most is left");
 
     let rack = |host: Candidate| Candidate { rack: Some("1".to_owned()), ..host };
@@ -173,9 +181,7 @@ fn requirements_are_met_by_one_disk_and_in_decimal_gigabytes() {
     for (requirements, nearest) in told {
         assert_eq!(
             refused(asks(requirements), &hosts),
-            format!(
-                "The only PhysicalHost in namespace lab does not fit: 1 has too little hardware. Nearest: {nearest}."
-            )
+            format!("The only host in namespace lab does not fit: 1 has too little hardware. Nearest: {nearest}.")
         );
     }
     let unknown = [Candidate { capacity: None, ..host("a") }];
@@ -198,10 +204,10 @@ fn a_refusal_counts_the_hardest_bars_and_names_the_nearest() {
     let request = Request { failure_domain: Some("a".to_owned()), ..request("m") };
     assert_eq!(
         refused(request.clone(), &hosts),
-        "None of the 5 PhysicalHosts in namespace lab fits: 1 is claimed, 1 is not available, 3 are in another failure \
+        "None of the 5 hosts in namespace lab fits: 1 is claimed, 1 is not available, 3 are in another failure \
          domain. Nearest: h-3 (in failure domain b); h-4 (is Maintenance); h-5 (in no failure domain)."
     );
-    assert_eq!(refused(request, &[]), "There are no PhysicalHosts in namespace lab.");
+    assert_eq!(refused(request, &[]), "There are no hosts in namespace lab.");
 }
 
 #[test]
@@ -210,8 +216,8 @@ fn a_host_that_runs_although_nobody_asked_is_passed_over_and_it_is_said_what_to_
     assert_eq!(placed(request("m"), &[running.clone(), host("b")]), "b");
     assert_eq!(
         refused(request("m"), &[running]),
-        "The only PhysicalHost in namespace lab does not fit: 1 is running although nobody asked for it. Nearest: a (running: \
-         set spec.online: false, or spec.claimableWhileRunning: true to have it taken as it is)."
+        "The only host in namespace lab does not fit: 1 is running although nobody asked for it. Nearest: a (running: \
+         set the power request: false, or that it may be claimed while it runs to have it taken as it is)."
     );
 }
 
@@ -226,7 +232,7 @@ fn a_host_that_cannot_fetch_the_image_or_has_no_drive_is_passed_over() {
     assert_eq!(placed(request("m"), &hosts[3..]), "d");
     assert_eq!(
         refused(request("m"), &hosts[..2]),
-        "None of the 2 PhysicalHosts in namespace lab fits: 2 cannot boot the image. Nearest: a (no virtual CD drive); b (takes \
+        "None of the 2 hosts in namespace lab fits: 2 cannot boot the image. Nearest: a (no virtual CD drive); b (takes \
          images only by https, smb)."
     );
     let by_network = Request { way: BootWay::Network, ..request("m") };
@@ -234,7 +240,7 @@ fn a_host_that_cannot_fetch_the_image_or_has_no_drive_is_passed_over() {
     let disconnected = Candidate { network_boot: Some(false), ..host("e") };
     assert_eq!(
         refused(by_network, &[disconnected]),
-        "The only PhysicalHost in namespace lab does not fit: 1 cannot boot the image. Nearest: e (no network boot)."
+        "The only host in namespace lab does not fit: 1 cannot boot the image. Nearest: e (no network boot)."
     );
 }
 
@@ -247,7 +253,7 @@ fn a_host_that_refused_a_claim_is_passed_over_by_it_and_by_nobody_else() {
     assert_eq!(placed(request("other"), &hosts), "a");
     assert_eq!(
         refused(again, &hosts[..1]),
-        "The only PhysicalHost in namespace lab does not fit: 1 has refused. Nearest: a (refused: MediaRefused)."
+        "The only host in namespace lab does not fit: 1 has refused. Nearest: a (refused: MediaRefused)."
     );
 }
 
@@ -262,6 +268,7 @@ fn any_host() -> impl Strategy<Value = Candidate> {
         |(namespace, name, availability, domain, rack, cores, released)| Candidate {
             namespace: format!("n{namespace}"),
             name: format!("h{name}"),
+            taints: if name % 5 == 0 { vec![Taint { key: "t".to_owned(), value: String::new() }] } else { Vec::new() },
             labels: if domain > 0 { in_zone(&format!("d{domain}")) } else { BTreeMap::new() },
             availability,
             rack: (rack > 0).then(|| format!("r{rack}")),
@@ -275,11 +282,13 @@ fn any_host() -> impl Strategy<Value = Candidate> {
 }
 
 fn any_request() -> impl Strategy<Value = Request> {
-    (0..2_u8, 0..20_u8, 0..4_i64, 0..3_u8, 0..3_u32, 0..2_u8).prop_map(
+    (0..3_u8, 0..20_u8, 0..4_i64, 0..3_u8, 0..3_u32, 0..2_u8).prop_map(
         |(namespace, name, since, domain, cores, group)| Request {
             claimant: format!("m{name}"),
             since: at(since),
-            namespace: format!("n{namespace}"),
+            pool: if namespace == 2 { Pool::Everything } else { Pool::Namespace(format!("n{namespace}")) },
+            named: (name % 7 == 0).then(|| "h2".to_owned()),
+            tolerations: (name % 2 == 0).then(|| Toleration { key: "t".to_owned(), value: None }).into_iter().collect(),
             failure_domain: (domain > 0).then(|| format!("d{domain}")),
             requirements: Requirements { cores, ..Requirements::default() },
             refused_by: if name % 3 == 0 { [("h1".to_owned(), "Why".to_owned())].into() } else { BTreeMap::new() },
@@ -302,25 +311,25 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let hosts = unique(hosts, |host| (host.namespace.clone(), host.name.clone()));
-        let requests = unique(requests, |request| (request.namespace.clone(), request.claimant.clone()));
+        let requests = unique(requests, |request| (request.pool.clone(), request.claimant.clone()));
         let outcomes = place(&requests, &hosts);
         prop_assert_eq!(outcomes.len(), requests.len());
 
         let mut got = HashMap::new();
         for (request, outcome) in requests.iter().zip(&outcomes) {
-            let Outcome::Placed(name) = outcome else { continue };
-            let host = hosts.iter().find(|host| host.name == *name && host.namespace == request.namespace);
-            prop_assert!(host.is_some_and(|host| request.bars(host).is_empty()), "{:?} got {}", request, name);
-            prop_assert!(got.insert((&request.namespace, name), request).is_none(), "{} was given twice", name);
+            let Outcome::Placed { namespace, name } = outcome else { continue };
+            let host = hosts.iter().find(|host| host.name == *name && host.namespace == *namespace);
+            prop_assert!(host.is_some_and(|host| request.means(host) && request.bars(host).is_empty()), "{:?} got {}", request, name);
+            prop_assert!(got.insert((namespace, name), request).is_none(), "{} was given twice", name);
         }
         for (request, outcome) in requests.iter().zip(&outcomes) {
-            if matches!(outcome, Outcome::Placed(_)) {
+            if matches!(outcome, Outcome::Placed { .. }) {
                 continue;
             }
-            for host in hosts.iter().filter(|host| host.namespace == request.namespace && request.bars(host).is_empty()) {
+            for host in hosts.iter().filter(|host| request.means(host) && request.bars(host).is_empty()) {
                 let taker = got.get(&(&host.namespace, &host.name));
                 prop_assert!(
-                    taker.is_some_and(|taker| (taker.since, &taker.claimant) < (request.since, &request.claimant)),
+                    taker.is_some_and(|taker| (taker.since, &taker.pool, &taker.claimant) < (request.since, &request.pool, &request.claimant)),
                     "{:?} was refused {:?}, which went to {:?}", request, host, taker
                 );
             }
@@ -337,4 +346,59 @@ proptest! {
             prop_assert_eq!(&again[position], &outcomes[index]);
         }
     }
+}
+
+#[test]
+fn a_pool_is_a_namespace_or_everything() {
+    let elsewhere = Candidate { namespace: "other".to_owned(), ..host("far") };
+    let hosts = [elsewhere];
+    assert!(refused(request("m"), &hosts).starts_with("There are no hosts in namespace lab."));
+    let everywhere = Request { pool: Pool::Everything, ..request("m") };
+    let far = Outcome::Placed { namespace: "other".to_owned(), name: "far".to_owned() };
+    assert_eq!(place(&[everywhere.clone()], &hosts), [far]);
+    assert_eq!(refused(everywhere, &[]), "There are no hosts.");
+}
+
+#[test]
+fn who_names_a_host_gets_that_one_or_none() {
+    let hosts = [host("a"), host("b"), Candidate { availability: Availability::Running, ..host("c") }];
+    let named = |name: &str| Request { named: Some(name.to_owned()), ..request("m") };
+    assert_eq!(placed(named("b"), &hosts), "b");
+    assert_eq!(refused(named("z"), &hosts), "There is no host z in namespace lab.");
+    let told = refused(named("c"), &hosts);
+    assert!(told.starts_with("host c in namespace lab does not fit: 1 is running"), "{told}");
+    // Two who name the same one: the first gets it.
+    let both = place(&[named("a"), Request { since: at(1), ..named("a") }], &hosts);
+    assert!(matches!(&both[..], [Outcome::Placed { .. }, Outcome::Refused(_)]), "{both:?}");
+}
+
+#[test]
+fn a_taint_keeps_away_who_does_not_tolerate_it() {
+    let taint = |value: &str| Taint { key: "firmware".to_owned(), value: value.to_owned() };
+    let tolerates = |key: &str, value: Option<&str>| {
+        let toleration = Toleration { key: key.to_owned(), value: value.map(str::to_owned) };
+        Request { tolerations: vec![toleration], ..request("m") }
+    };
+    for (request, value, fits) in [
+        (request("m"), "old", false),
+        (tolerates("firmware", Some("old")), "old", true),
+        (tolerates("firmware", None), "old", true),
+        (tolerates("firmware", None), "", true),
+        (tolerates("firmware", Some("new")), "old", false),
+        (tolerates("rack", None), "old", false),
+    ] {
+        let hosts = [Candidate { taints: vec![taint(value)], ..host("a") }];
+        let outcome = place(&[request.clone()], &hosts);
+        assert_eq!(matches!(outcome[..], [Outcome::Placed { .. }]), fits, "{request:?} {value:?}");
+        if !fits {
+            let told = refused(request, &hosts);
+            assert!(
+                told.contains("1 has taints that are not tolerated") && told.contains("tainted firmware=old"),
+                "{told}"
+            );
+        }
+    }
+    let two =
+        Candidate { taints: vec![taint("old"), Taint { key: "rack".to_owned(), value: String::new() }], ..host("a") };
+    assert!(refused(tolerates("firmware", None), &[two]).contains("a (tainted rack)"), "each taint counts");
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Goal, Phase, Road, Whereabouts},
+    host::{Goal, Phase, Presence, Road},
     server::PowerState,
 };
 
@@ -25,7 +25,7 @@ fn in_phase(phase: Phase) -> World {
     };
     if phase == Phase::Deprovisioning {
         world.goal = Goal::default();
-        world.consumer = Whereabouts::Gone;
+        world.consumer = Presence::Gone;
     }
     world.run_to(phase);
     world.log.clear();
@@ -119,7 +119,7 @@ fn a_host_goes_from_maintenance_to_detached_and_home() {
 fn a_claim_that_ended_during_maintenance_is_released_afterwards() {
     let mut world = World::provisioned();
     world.goal = Goal { road: Road::Park, ..Goal::default() };
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run(600);
     assert_eq!(world.acts(), [""; 0]);
     world.goal.road = Road::Manage;

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Kind},
-    host::{Act, BmcSight, Goal, Milestone, NoteKind, Order, Phase, Whereabouts},
+    host::{Act, BmcSight, Goal, Milestone, Neutral, Order, Phase, Presence},
     server::{BootOverride, BootProgress, BootTarget, Persistence, PowerState, Seen},
 };
 
@@ -36,29 +36,29 @@ fn provisioned_needs_evidence() {
     let (on, off) = (PowerState::On, PowerState::Off);
     let (booting, settling) = (Waits("Booting"), Waits("SettlingBoot"));
     let table = [
-        ("override used", 5, on, &used, BootProgress::Untold, Booted),
+        ("override used", 5, on, &used, BootProgress::NotReported, Booted),
         ("override used, self test running", 5, on, &used, BootProgress::InPost, Booted),
         ("override turned to the disk", 5, on, &disk, BootProgress::OsStarted, Booted),
-        ("override still armed", 5, on, &once, BootProgress::Untold, booting),
-        ("override still armed for long", 600, on, &once, BootProgress::Untold, booting),
+        ("override still armed", 5, on, &once, BootProgress::NotReported, booting),
+        ("override still armed for long", 600, on, &once, BootProgress::NotReported, booting),
         ("override still armed, self test running", 600, on, &once, BootProgress::InPost, booting),
         ("override still armed, system started", 5, on, &once, BootProgress::OsStarted, Waits("BootOverrideUnused")),
-        ("override kept by the BMC", 5, on, &kept, BootProgress::Untold, settling),
-        ("override kept by the BMC, nearly settled", 299, on, &kept, BootProgress::Untold, settling),
-        ("override kept by the BMC, settled", 300, on, &kept, BootProgress::Untold, Assumed),
+        ("override kept by the BMC", 5, on, &kept, BootProgress::NotReported, settling),
+        ("override kept by the BMC, nearly settled", 299, on, &kept, BootProgress::NotReported, settling),
+        ("override kept by the BMC, settled", 300, on, &kept, BootProgress::NotReported, Assumed),
         ("override kept by the BMC, self test running", 600, on, &kept, BootProgress::InPost, booting),
         ("override kept by the BMC, system started too soon", 29, on, &kept, BootProgress::OsStarted, booting),
         ("override kept by the BMC, system started", 30, on, &kept, BootProgress::OsStarted, Booted),
-        ("no override shown", 5, on, &None, BootProgress::Untold, settling),
-        ("no override shown, settled", 300, on, &None, BootProgress::Untold, Assumed),
+        ("no override shown", 5, on, &None, BootProgress::NotReported, settling),
+        ("no override shown, settled", 300, on, &None, BootProgress::NotReported, Assumed),
         ("no override shown, self test running", 600, on, &None, BootProgress::InPost, booting),
         ("no override shown, not started", 600, on, &None, BootProgress::NotStarted, booting),
         ("no override shown, self test over", 30, on, &None, BootProgress::PostFinished, Booted),
         ("off", 5, off, &used, BootProgress::NotStarted, Waits("PoweringOn")),
-        ("on its way", 5, PowerState::PoweringOn, &used, BootProgress::Untold, Waits("PoweringOn")),
-        ("unknown", 5, PowerState::Unknown, &used, BootProgress::Untold, Waits("PoweringOn")),
-        ("paused", 5, PowerState::Paused, &used, BootProgress::Untold, Booted),
-        ("paused, settled", 300, PowerState::Paused, &None, BootProgress::Untold, Assumed),
+        ("on its way", 5, PowerState::PoweringOn, &used, BootProgress::NotReported, Waits("PoweringOn")),
+        ("unknown", 5, PowerState::Unknown, &used, BootProgress::NotReported, Waits("PoweringOn")),
+        ("paused", 5, PowerState::Paused, &used, BootProgress::NotReported, Booted),
+        ("paused, settled", 300, PowerState::Paused, &None, BootProgress::NotReported, Assumed),
     ];
     for (name, after_start, power, boot, progress, verdict) in table {
         let mut world = provisioning();
@@ -72,10 +72,10 @@ fn provisioned_needs_evidence() {
         assert_eq!(next.record.phase == Phase::Provisioned, booted, "{name}");
         assert_eq!(next.record.anchor.milestone == Milestone::Provisioned, booted, "{name}");
         assert_eq!(next.record.assumed_booted, verdict == Assumed, "{name}");
-        let told = next.events.iter().any(|event| event.reason == "AssumedBooted");
+        let told = next.events.iter().any(|event| event.name() == "AssumedBooted");
         assert_eq!(told, verdict == Assumed, "{name}");
         if let Waits(reason) = verdict {
-            assert_eq!(next.record.wait.map(|wait| wait.reason).as_deref(), Some(reason), "{name}");
+            assert_eq!(next.record.wait.map(|wait| wait.what.name()), Some(reason), "{name}");
         }
         assert!(booted || next.acts.is_empty(), "{name}");
     }
@@ -164,7 +164,7 @@ fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_once_and_nothing_else_is
         world.server.boot = BootOverride { persistence: Persistence::Continuous, ..BootOverride::cd_once(None) };
         world.run(3600);
         assert_eq!(world.acts(), ["SetBoot", "Restart"]);
-        world.consumer = Whereabouts::Gone;
+        world.consumer = Presence::Gone;
         world.goal = Goal::default();
         world.run_to(Phase::Available);
         assert!(world.server.is_tidy());
@@ -212,7 +212,7 @@ fn a_bmc_that_does_not_let_go_of_the_override_is_told_about_after_four_tries_and
         assert_eq!(world.acts(), ["SetBoot", "SetBoot", "ClearBoot", "ClearBoot"], "{kind:?}");
         assert_eq!((world.phase(), world.fault(), world.wait()), (Phase::Provisioned, None, None), "{kind:?}");
         assert_eq!(world.events.iter().filter(|event| **event == "BootOverrideKept").count(), 1, "{kind:?}");
-        let told = world.record().timeline.last().unwrap().message.clone();
+        let told = world.timeline.last().unwrap().what.tell(&Neutral);
         assert!(told.contains("4 tries") && told.contains("the act failed"), "{told}");
         // The power policy goes on.
         world.server.temper.refuses = None;
@@ -250,8 +250,8 @@ fn a_running_server_is_never_cut_because_its_bmc_goes_on_showing_the_override() 
             assert_eq!((world.phase(), world.fault()), (Phase::Provisioning, Some(Kind::BootIgnored)));
             assert_eq!((world.acts(), world.server.starts), (vec!["InsertMedia", "SetBoot", "PowerOn"], 1));
             assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
-            let told = world.record().fault.unwrap().failure.message;
-            assert!(told.contains("clear the boot override") && told.contains("beskar7.io/reboot"), "{told}");
+            let told = world.record().fault.unwrap().failure.to_string();
+            assert!(told.contains("clear the boot override") && told.contains("ask for a restart"), "{told}");
             // Its owner has looked at the console.
             world.server.temper.shows_used_override = false;
             world.run(200);
@@ -409,11 +409,11 @@ fn a_changed_or_removed_order_on_a_provisioned_host_is_only_noted() {
         let mut world = World::provisioned();
         world.goal.order = order;
         world.run(24 * 3600);
-        assert_eq!(world.notes(), [NoteKind::OrderChanged]);
+        assert_eq!(world.notes(), ["OrderChanged"]);
         assert_eq!((world.phase(), world.acts().len()), (Phase::Provisioned, 0));
         world.goal.order = Some(super::order("a", IMAGE));
         world.run(10);
-        assert_eq!(world.notes(), []);
+        assert_eq!(world.notes(), [""; 0]);
     }
 }
 

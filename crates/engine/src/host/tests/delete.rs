@@ -7,14 +7,14 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Author, Farewell, Goal, Milestone, Phase, Road, Whereabouts},
+    host::{Author, Deletion, Goal, Milestone, Neutral, Phase, Presence, Road},
 };
 
-const TIDY: Road = Road::Delete(Farewell::Tidy);
+const TIDY: Road = Road::Delete(Deletion::CleanUp);
 
-fn deleted(mut world: World, farewell: Farewell) -> World {
+fn deleted(mut world: World, farewell: Deletion) -> World {
     world.goal = Goal { road: Road::Delete(farewell), ..Goal::default() };
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world
 }
 
@@ -28,7 +28,7 @@ fn a_host_that_we_did_nothing_to_is_forgotten_at_once() {
         dead.server.temper.blind = Some(Kind::Unreachable);
         dead.run(60);
         for world in [fresh, available, dead] {
-            let mut world = deleted(world, Farewell::Tidy);
+            let mut world = deleted(world, Deletion::CleanUp);
             world.run(5);
             assert!(world.finished);
             assert_eq!(world.acts(), [""; 0]);
@@ -38,7 +38,7 @@ fn a_host_that_we_did_nothing_to_is_forgotten_at_once() {
 
 #[test]
 fn a_provisioned_host_is_switched_off_and_cleaned_up_first() {
-    let mut world = deleted(World::provisioned(), Farewell::Tidy);
+    let mut world = deleted(World::provisioned(), Deletion::CleanUp);
     world.run(300);
     assert!(world.finished && world.server.is_tidy());
     assert_eq!(world.acts(), ["PowerOff", "EjectMedia"]);
@@ -52,7 +52,7 @@ fn a_deletion_at_any_moment_of_a_deployment_ends_tidy() {
             let next = world.reconcile(Mishap::Nothing);
             world.now = world.now.max(next);
         }
-        let mut world = deleted(world, Farewell::Tidy);
+        let mut world = deleted(world, Deletion::CleanUp);
         world.run(600);
         assert!(world.finished && world.server.is_tidy(), "after {turn} turns: {:#?}", world.last);
     }
@@ -68,7 +68,7 @@ fn a_deletion_waits_for_the_consumer_and_leaves_the_node_running() {
     world.goal.claim = None;
     world.run(3600);
     assert_eq!((world.fault(), world.finished, world.acts().len()), (Some(Kind::ConsumerMismatch), false, 0));
-    world.consumer = Whereabouts::Leaving;
+    world.consumer = Presence::Leaving;
     world.run(300);
     assert!(world.finished && world.server.is_tidy());
 }
@@ -80,7 +80,7 @@ fn a_hiccup_after_a_long_wait_for_the_consumer_does_not_end_the_tidying() {
     world.server.temper.blind = Some(Kind::Unreachable);
     world.run(7200);
     world.goal.claim = None;
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run(60);
     assert!(!world.finished);
     world.server.temper.blind = None;
@@ -104,7 +104,7 @@ fn a_dead_bmc_does_not_block_a_deletion_for_ever() {
     for kind in
         [Kind::Unreachable, Kind::BreakerOpen, Kind::AuthenticationFailed, Kind::SecretNotFound, Kind::Unsupported]
     {
-        let mut world = deleted(World::provisioned(), Farewell::Tidy);
+        let mut world = deleted(World::provisioned(), Deletion::CleanUp);
         world.server.temper.blind = Some(kind);
         let (before, looks) = (world.now, world.looks);
         while !world.finished && world.now < before + secs(3600) {
@@ -120,7 +120,7 @@ fn a_dead_bmc_does_not_block_a_deletion_for_ever() {
 
 #[test]
 fn a_bmc_that_refuses_to_tidy_does_not_block_a_deletion_for_ever() {
-    let mut world = deleted(World::provisioned(), Farewell::Tidy);
+    let mut world = deleted(World::provisioned(), Deletion::CleanUp);
     world.server.temper.stuck = true;
     world.run(1200);
     assert!(world.finished && world.events.contains(&"LeftAsItIs"));
@@ -131,7 +131,7 @@ fn a_bmc_that_was_dead_long_before_the_deletion_gets_its_tries_too() {
     let mut world = World::provisioned();
     world.server.temper.blind = Some(Kind::Unreachable);
     world.run(6 * 3600);
-    let mut world = deleted(world, Farewell::Tidy);
+    let mut world = deleted(world, Deletion::CleanUp);
     world.run(30);
     assert!(!world.finished);
     world.server.temper.blind = None;
@@ -144,7 +144,7 @@ fn a_corrected_secret_is_tried_also_in_a_deletion() {
     let mut world = World::provisioned();
     world.server.temper.blind = Some(Kind::AuthenticationFailed);
     world.run(48 * 3600);
-    let mut world = deleted(world, Farewell::Tidy);
+    let mut world = deleted(world, Deletion::CleanUp);
     world.server.temper.blind = None;
     world.inputs = "corrected".into();
     world.run(300);
@@ -155,7 +155,7 @@ fn a_corrected_secret_is_tried_also_in_a_deletion() {
 fn an_adopted_host_is_left_as_it_is() {
     let mut world = World::new(ordered("a", IMAGE), Server::running());
     world.run(60);
-    let mut world = deleted(world, Farewell::Tidy);
+    let mut world = deleted(world, Deletion::CleanUp);
     world.run(60);
     assert!(world.finished);
     assert_eq!((world.server.runs, world.log.len()), (Runs::Disk, 0));
@@ -168,7 +168,7 @@ fn what_we_switched_on_is_switched_off_and_its_media_are_not_ours() {
     world.goal.online = Some(true);
     world.run(60);
     assert!(world.server.on);
-    let mut world = deleted(world, Farewell::Tidy);
+    let mut world = deleted(world, Deletion::CleanUp);
     world.run(120);
     assert!(world.finished && !world.server.on);
     assert_eq!(world.acts(), ["PowerOn", "PowerOff"]);
@@ -185,14 +185,14 @@ fn what_others_switched_on_after_we_had_switched_it_off_stays_on() {
     world.goal.online = None;
     world.press(true);
     world.run(300);
-    let mut world = deleted(world, Farewell::Tidy);
+    let mut world = deleted(world, Deletion::CleanUp);
     world.run(120);
     assert!(world.finished && world.server.on);
 }
 
 #[test]
 fn force_and_move_do_nothing_to_the_server() {
-    for farewell in [Farewell::Force, Farewell::Move] {
+    for farewell in [Deletion::Force, Deletion::Move] {
         for garbled in [false, true] {
             let mut world = World::provisioned();
             if garbled {
@@ -202,7 +202,7 @@ fn force_and_move_do_nothing_to_the_server() {
             world.reconcile(Mishap::Nothing);
             assert!(world.finished);
             assert_eq!(world.acts(), [""; 0]);
-            assert_eq!(world.events.contains(&"ForcedDeletion"), farewell == Farewell::Force);
+            assert_eq!(world.events.contains(&"ForcedDeletion"), farewell == Deletion::Force);
         }
     }
 }
@@ -213,7 +213,7 @@ fn a_duplicate_is_forgotten_without_touching_the_other_ones_server() {
     world.rival = Some("default/first".into());
     world.run(60);
     assert_eq!(world.fault(), Some(Kind::DuplicateHost));
-    let mut world = deleted(world, Farewell::Tidy);
+    let mut world = deleted(world, Deletion::CleanUp);
     world.run(60);
     assert!(world.finished && world.events.contains(&"LeftAsItIs"));
     assert_eq!(world.acts(), [""; 0]);
@@ -230,7 +230,7 @@ fn a_deletion_after_the_address_was_changed_leaves_both_servers_alone() {
     world.run(600);
     assert_eq!(world.looks, looks, "not ours to look at");
     assert_eq!((world.finished, world.wait().as_deref()), (false, Some("WaitingForConsumerRelease")));
-    let mut world = deleted(world, Farewell::Tidy);
+    let mut world = deleted(world, Deletion::CleanUp);
     world.run(60);
     assert!(world.finished && world.events.contains(&"LeftAsItIs"));
     assert_eq!(world.acts(), [""; 0]);
@@ -242,7 +242,7 @@ fn a_parked_or_detached_host_can_be_deleted() {
         let mut world = World::provisioned();
         world.goal.road = road;
         world.run(300);
-        let mut world = deleted(world, Farewell::Tidy);
+        let mut world = deleted(world, Deletion::CleanUp);
         world.run(300);
         assert!(world.finished && world.server.is_tidy());
     }
@@ -278,7 +278,7 @@ fn a_claim_without_an_order_is_waited_for_and_then_nothing_is_done() {
 
 #[test]
 fn the_brake_holds_a_deletion_too() {
-    let mut world = deleted(World::provisioned(), Farewell::Tidy);
+    let mut world = deleted(World::provisioned(), Deletion::CleanUp);
     world.braked = true;
     world.run(3600);
     assert_eq!((world.finished, world.wait().as_deref()), (false, Some("FleetBrake")));
@@ -294,12 +294,12 @@ fn a_claim_is_kept_in_mind_until_the_server_of_a_deleted_host_is_off() {
     world.run(60);
     world.goal.claim = None;
     world.goal.order = None;
-    world.consumer = Whereabouts::Leaving;
+    world.consumer = Presence::Leaving;
     world.server.temper.slow = 30;
     world.run_until(60, |world| world.acts().contains(&"PowerOff"));
     assert!(world.server.on && world.anchor().claim.is_some(), "its machine waits for that");
     // What was found out is not forgotten, also if nobody can be asked any more.
-    world.consumer = Whereabouts::Unknown("forbidden".into());
+    world.consumer = Presence::Unknown("forbidden".into());
     world.run(600);
     assert!(world.finished && world.server.is_tidy());
 }
@@ -307,14 +307,15 @@ fn a_claim_is_kept_in_mind_until_the_server_of_a_deleted_host_is_off() {
 #[test]
 fn a_deleted_host_in_use_says_what_lets_it_go() {
     for (author, advice) in
-        [(Author::Claimer, "Delete Beskar7Machine default/machine-a"), (Author::Hand, "then remove spec.consumerRef")]
+        [(Author::Claimer, "Delete Beskar7Machine default/machine-a"), (Author::Hand, "then remove the claim")]
     {
         let mut world = World::provisioned();
         world.goal.author = author;
         world.goal.road = TIDY;
         world.run(60);
         let wait = world.record().wait.unwrap();
-        assert_eq!(wait.reason, "WaitingForConsumerRelease");
-        assert!(wait.message.contains(advice), "{}", wait.message);
+        assert_eq!(wait.what.name(), "WaitingForConsumerRelease");
+        let told = wait.what.tell(&Neutral);
+        assert!(told.contains(advice), "{told}");
     }
 }

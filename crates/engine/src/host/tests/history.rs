@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Author, Farewell, Gate, Goal, Milestone, NetworkProtocol, Phase, Recipe, Road, Starts, Whereabouts},
+    host::{Author, Deletion, Gate, Goal, Milestone, NetworkProtocol, Phase, Presence, Recipe, Road, Starts},
 };
 
 #[derive(Debug, Clone)]
@@ -35,9 +35,9 @@ enum Op {
     Road(Road),
     Release(Option<&'static str>),
     Provision(Option<&'static str>),
-    Consumer(Whereabouts),
+    Consumer(Presence),
     Sign(bool),
-    Claimer(Whereabouts),
+    Claimer(Presence),
     Crash,
     LoseStatus,
     LoseAnnotation,
@@ -105,9 +105,9 @@ fn wish() -> impl Strategy<Value = Op> {
         2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Quarantine), 1 => Just(Road::Detach)].prop_map(Op::Road),
         1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("true"))].prop_map(Op::Release),
         1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("machine-b")), Just(Some("true"))].prop_map(Op::Provision),
-        3 => whereabouts().prop_map(Op::Consumer),
+        3 => presence().prop_map(Op::Consumer),
         2 => proptest::bool::ANY.prop_map(Op::Sign),
-        2 => whereabouts().prop_map(Op::Claimer),
+        2 => presence().prop_map(Op::Claimer),
     ]
 }
 
@@ -123,12 +123,12 @@ fn recipe() -> impl Strategy<Value = Recipe> {
     ]
 }
 
-fn whereabouts() -> impl Strategy<Value = Whereabouts> {
+fn presence() -> impl Strategy<Value = Presence> {
     prop_oneof![
-        Just(Whereabouts::Alive),
-        Just(Whereabouts::Gone),
-        Just(Whereabouts::Leaving),
-        Just(Whereabouts::Unknown("forbidden".into())),
+        Just(Presence::Exists),
+        Just(Presence::Gone),
+        Just(Presence::Leaving),
+        Just(Presence::Unknown("forbidden".into())),
     ]
 }
 
@@ -285,9 +285,9 @@ impl World {
             Op::Road(road) => goal.road = *road,
             Op::Release(id) => goal.release = id.map(str::to_owned),
             Op::Provision(id) => goal.provision = id.map(str::to_owned),
-            Op::Consumer(whereabouts) => self.consumer = whereabouts.clone(),
+            Op::Consumer(presence) => self.consumer = presence.clone(),
             Op::Sign(yes) => goal.author = if *yes { Author::Claimer } else { Author::Hand },
-            Op::Claimer(whereabouts) => self.claimer = whereabouts.clone(),
+            Op::Claimer(presence) => self.claimer = presence.clone(),
             Op::Crash => self.crash(),
             Op::LoseStatus => {
                 if self.is_anchored() {
@@ -362,18 +362,18 @@ impl World {
         // Until nobody relies on an old look.
         self.pass(60);
         self.goal.road = Road::Manage;
-        self.claimer = Whereabouts::Alive;
+        self.claimer = Presence::Exists;
         let free = |goal: &Goal| Goal { claim: None, order: None, ..goal.clone() };
         match end {
             End::Free => {
                 self.goal = free(&self.goal);
-                self.consumer = Whereabouts::Gone;
+                self.consumer = Presence::Gone;
                 self.run_until(30 * 3600, Self::is_free);
             }
             End::NewClaim => {
                 // A claim on a host of which nothing at all is known would be an adoption.
                 self.goal = free(&self.goal);
-                self.consumer = Whereabouts::Gone;
+                self.consumer = Presence::Gone;
                 self.run_to(Phase::Available);
                 self.goal = Goal {
                     order: Some(order("new", IMAGE)),
@@ -390,7 +390,7 @@ impl World {
                 if self.goal.claim.is_none() {
                     self.goal.claim = Some(claim("a"));
                 }
-                self.consumer = Whereabouts::Gone;
+                self.consumer = Presence::Gone;
                 self.goal.provision = None;
                 let id = self.goal.claim.as_ref().unwrap().id.clone();
                 self.goal.order = Some(order(&id, IMAGE));
@@ -406,7 +406,7 @@ impl World {
             }
             End::Torn => {
                 self.goal = Goal { release: None, ..free(&self.goal) };
-                self.consumer = Whereabouts::Alive;
+                self.consumer = Presence::Exists;
                 self.run_until(30 * 3600, |world| {
                     let Some(record) = world.remembered().record else { return false };
                     let torn = |fault: &crate::host::Fault| fault.failure.kind == Kind::ConsumerMismatch;
@@ -422,8 +422,8 @@ impl World {
                 self.run_to(Phase::Detached);
             }
             End::Delete => {
-                self.goal = Goal { road: Road::Delete(Farewell::Tidy), ..free(&self.goal) };
-                self.consumer = Whereabouts::Gone;
+                self.goal = Goal { road: Road::Delete(Deletion::CleanUp), ..free(&self.goal) };
+                self.consumer = Presence::Gone;
                 // A farewell does not wait for the end of a hold on refused credentials.
                 self.inputs = "corrected".into();
                 let tidies = self

@@ -3,7 +3,7 @@
 use super::{IMAGE, claimed, ordered, secs, server::Server, world::World};
 use crate::{
     failure::Kind,
-    host::{Goal, Milestone, Phase, Road, Whereabouts},
+    host::{Goal, Milestone, Phase, Presence, Road},
 };
 
 #[test]
@@ -14,7 +14,7 @@ fn a_duplicate_gives_way_and_goes_on_when_the_other_is_gone() {
         let looks = world.looks;
         world.run(24 * 3600 - 60);
         assert_eq!(world.fault(), Some(Kind::DuplicateHost));
-        assert!(world.record().fault.unwrap().failure.message.contains("default/first"));
+        assert!(world.record().fault.unwrap().failure.to_string().contains("default/first"));
         assert_eq!((world.acts().len(), world.looks), (0, looks));
         assert_eq!(world.events.iter().filter(|reason| **reason == "DuplicateHost").count(), 1);
         world.rival = None;
@@ -48,10 +48,10 @@ fn another_board_is_not_released_or_deleted_either() {
     let mut world = World::provisioned();
     world.server.uuid = Some("u-2".into());
     world.goal = Goal::default();
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run(3600);
     assert_eq!((world.phase(), world.fault()), (Phase::Deprovisioning, Some(Kind::SystemChanged)));
-    world.goal.road = Road::Delete(crate::host::Farewell::Tidy);
+    world.goal.road = Road::Delete(crate::host::Deletion::CleanUp);
     world.run(1200);
     assert!(world.finished && world.events.contains(&"LeftAsItIs"));
     assert_eq!(world.acts(), [""; 0]);
@@ -68,7 +68,7 @@ fn a_replaced_board_of_a_free_host_is_accepted_when_an_inspection_is_asked_for()
         world.goal = Goal { inspect: Some("replaced".into()), ..goal };
         world.run(120);
         assert_eq!((world.anchor().uuid.as_deref(), world.fault()), (Some("u-2"), None));
-        assert!(world.record().timeline.iter().any(|moment| moment.at.duration_since(asked) < secs(5)));
+        assert!(world.timeline.iter().any(|moment| moment.at.duration_since(asked) < secs(5)));
     }
 }
 
@@ -117,7 +117,7 @@ fn an_address_that_is_changed_under_a_claim_stops_everything() {
     assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, Some(Kind::SystemChanged)));
     // Also a release waits: the server that is to be switched off is not there.
     world.goal = Goal::default();
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run(3600);
     assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, Some(Kind::SystemChanged)));
     assert_eq!(world.acts(), [""; 0]);

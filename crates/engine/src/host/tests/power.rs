@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Kind},
-    host::{BmcSight, Farewell, Goal, NoteKind, Phase, Road, Whereabouts},
+    host::{BmcSight, Deletion, Goal, Neutral, Phase, Presence, Road},
     server::{PowerState, Seen},
 };
 
@@ -243,7 +243,7 @@ fn power_that_does_not_change_is_asked_for_again_and_then_a_fault() {
     let took = world.now.duration_since(before);
     assert!((secs(300)..secs(400)).contains(&took), "{took}");
     assert_eq!(world.acts().len(), 5, "once a minute");
-    assert!(world.record().fault.unwrap().failure.message.contains("power on"));
+    assert!(world.record().fault.unwrap().failure.to_string().contains("power on"));
     world.server.temper.stuck = false;
     world.run(300);
     assert!(world.server.on);
@@ -311,7 +311,7 @@ fn a_provisioned_host_that_should_be_off_is_shut_down_and_stays_provisioned() {
     world.goal.online = Some(false);
     world.run(600);
     assert_eq!((world.phase(), world.server.on), (Phase::Provisioned, false));
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.goal = Goal::default();
     world.run(300);
     assert_eq!((world.phase(), world.server.is_tidy()), (Phase::Available, true));
@@ -321,15 +321,15 @@ fn a_provisioned_host_that_should_be_off_is_shut_down_and_stays_provisioned() {
 fn a_server_that_is_on_its_way_for_ever_and_a_brake_that_holds_do_not_take_turns() {
     let mut world = World::provisioned();
     world.goal = Goal::default();
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.braked = true;
     for second in 0..600 {
         shown(&mut world, PowerState::PoweringOff);
         let next = world.decide();
         assert_eq!(next.acts, []);
-        let wait = next.record.wait.as_ref().map(|wait| wait.reason.clone());
+        let wait = next.record.wait.as_ref().map(|wait| wait.what.name());
         let expected = if second < 60 { "PoweringOff" } else { "FleetBrake" };
-        assert_eq!(wait.as_deref(), Some(expected), "after {second} s");
+        assert_eq!(wait, Some(expected), "after {second} s");
         world.annotation = Some(next.record.anchor.to_json());
         world.status = Some(next.record);
         world.pass(1);
@@ -355,13 +355,13 @@ fn a_power_request_from_before_a_claim_does_not_touch_the_claimed_server() {
         }
         world.goal.order = order.order;
         world.run_to(Phase::Provisioned);
-        world.consumer = Whereabouts::Alive;
+        world.consumer = Presence::Exists;
         world.run(3600);
         assert!(world.server.on);
-        assert_eq!(world.notes(), [NoteKind::PowerRequestOutdated]);
-        let note = &world.last.as_ref().unwrap().notes[0].message;
-        assert!(note.contains("spec.online: false was set before the host was claimed"), "{note}");
-        assert!(note.contains("`beskar7 power off`") && note.contains("`beskar7 power auto`"), "{note}");
+        assert_eq!(world.notes(), ["PowerRequestOutdated"]);
+        let note = &world.last.as_ref().unwrap().notes[0].tell(&Neutral);
+        assert!(note.contains("the power request: false was set before the host was claimed"), "{note}");
+        assert!(note.contains("ask for power off again"), "{note}");
         // Neither a lost status nor a move to another cluster brings it into effect.
         world.status = None;
         world.crash();
@@ -401,9 +401,9 @@ fn a_released_server_stays_off_until_somebody_asks_after_the_release() {
             (0, false),
             "asked in the claim {asked_in_claim}, lost {lost}"
         );
-        assert_eq!(world.notes(), [NoteKind::PowerRequestOutdated]);
-        let note = &world.last.as_ref().unwrap().notes[0].message;
-        assert!(note.contains("spec.online: true was set before the host was released"), "{note}");
+        assert_eq!(world.notes(), ["PowerRequestOutdated"]);
+        let note = &world.last.as_ref().unwrap().notes[0].tell(&Neutral);
+        assert!(note.contains("the power request: true was set before the host was released"), "{note}");
 
         // A claim that comes to nothing is no request either.
         world.goal.claim = ordered("b", IMAGE).claim;
@@ -425,7 +425,7 @@ fn what_is_asked_during_a_claim_counts_until_the_release() {
     let mut world = World::available();
     world.goal = Goal { online: Some(true), ..ordered("a", IMAGE) };
     world.run_to(Phase::Provisioned);
-    world.consumer = Whereabouts::Alive;
+    world.consumer = Presence::Exists;
     world.goal.online = Some(false);
     world.run(300);
     assert_eq!((world.phase(), world.server.on), (Phase::Provisioned, false));
@@ -451,7 +451,7 @@ fn the_policy_of_a_free_host_goes_on_after_a_claim_that_came_to_nothing() {
 #[test]
 fn an_adopted_server_is_not_switched_off_by_a_request_that_came_with_it() {
     let mut world = World::new(Goal { online: Some(false), ..ordered("a", IMAGE) }, Server::running());
-    world.consumer = Whereabouts::Alive;
+    world.consumer = Presence::Exists;
     world.run(3600);
     assert_eq!((world.phase(), world.acts().len(), world.server.on), (Phase::Provisioned, 0, true));
     world.goal.power_id = Some("now".into());
@@ -462,7 +462,7 @@ fn an_adopted_server_is_not_switched_off_by_a_request_that_came_with_it() {
 #[test]
 fn another_address_is_another_server_and_follows_the_policy() {
     let mut world = World::provisioned();
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.goal = Goal { online: Some(true), ..Goal::default() };
     world.run_to(Phase::Available);
     world.run(300);
@@ -482,17 +482,16 @@ fn every_power_change_names_its_cause_in_the_timeline_and_by_one_event() {
         world.told.clear();
         world.run(seconds);
         let told = std::mem::take(&mut world.told);
-        let timeline = world.record().timeline;
         for message in &told {
-            assert!(timeline.iter().any(|moment| moment.message == *message), "{message}");
+            assert!(world.timeline.iter().any(|moment| moment.what.tell(&Neutral) == *message), "{message}");
         }
         told
     };
     let on = Goal { online: Some(true), ..Goal::default() };
-    assert_eq!(story(&mut world, on.clone(), 300), ["Powering on; cause: spec.online is true."]);
+    assert_eq!(story(&mut world, on.clone(), 300), ["Powering on; cause: the power request is true."]);
     assert_eq!(
         story(&mut world, Goal { reboot: Some("monday".into()), ..on.clone() }, 300),
-        ["Restarting; cause: restart request \"monday\" (beskar7.io/reboot)."]
+        ["Restarting; cause: restart request \"monday\" (the restart request)."]
     );
     let order = Goal { online: Some(true), reboot: Some("monday".into()), ..ordered("a", IMAGE) };
     assert_eq!(
@@ -504,7 +503,7 @@ fn every_power_change_names_its_cause_in_the_timeline_and_by_one_event() {
     );
     assert_eq!(
         story(&mut world, Goal { online: Some(false), ..order.clone() }, 300),
-        ["Asking the operating system to shut down; cause: spec.online is false."]
+        ["Asking the operating system to shut down; cause: the power request is false."]
     );
     assert_eq!(story(&mut world, Goal { online: None, reboot: Some("now".into()), ..order }, 300).len(), 1);
     assert_eq!(
@@ -513,7 +512,7 @@ fn every_power_change_names_its_cause_in_the_timeline_and_by_one_event() {
     );
     story(&mut world, on.clone(), 300);
     assert_eq!(
-        story(&mut world, Goal { road: Road::Delete(Farewell::Tidy), ..on }, 60),
+        story(&mut world, Goal { road: Road::Delete(Deletion::CleanUp), ..on }, 60),
         ["Powering off; cause: deletion of the host."]
     );
 }
@@ -525,5 +524,5 @@ fn power_that_is_asked_for_again_and_again_is_one_event() {
     world.goal.online = Some(true);
     world.run(290);
     assert!(world.acts().len() > 2);
-    assert_eq!(world.told, ["Powering on; cause: spec.online is true."]);
+    assert_eq!(world.told, ["Powering on; cause: the power request is true."]);
 }

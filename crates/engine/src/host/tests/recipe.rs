@@ -23,7 +23,7 @@ fn provisioned_by(recipe: Recipe) -> World {
     let mut world = World::with(wanting(recipe));
     world.run_to(Phase::Provisioned);
     world.run(60);
-    world.consumer = crate::host::Whereabouts::Alive;
+    world.consumer = crate::host::Presence::Exists;
     world
 }
 
@@ -61,7 +61,7 @@ fn a_release_undoes_what_was_armed_although_the_order_is_withdrawn_and_the_statu
         let mut world = provisioned_by(recipe.clone());
         world.log.clear();
         world.goal = Goal::default();
-        world.consumer = crate::host::Whereabouts::Gone;
+        world.consumer = crate::host::Presence::Gone;
         world.status = None;
         world.crash();
         world.run_to(Phase::Available);
@@ -194,7 +194,7 @@ fn an_anchor_of_format_1_is_read_and_undone_as_the_cd_boot_that_it_was() {
     world.run(600);
     assert_eq!(world.annotation, Some(old), "nothing is written because of the format alone");
     world.goal = Goal::default();
-    world.consumer = crate::host::Whereabouts::Gone;
+    world.consumer = crate::host::Presence::Gone;
     world.run_to(Phase::Available);
     assert!(world.server.is_tidy());
     assert_eq!(world.anchor().version, 2);

@@ -7,21 +7,21 @@ use super::{
 };
 use crate::{
     failure::{Failure, Kind},
-    host::{Author, Goal, Milestone, Phase, Whereabouts},
+    host::{Author, Goal, Milestone, Phase, Presence},
 };
 
 #[test]
 fn a_claim_ends_when_its_consumer_is_gone_or_going_and_not_before() {
-    let unknown = Whereabouts::Unknown("forbidden".into());
+    let unknown = Presence::Unknown("forbidden".into());
     let table = [
-        (Whereabouts::Gone, None, true),
-        (Whereabouts::Leaving, None, true),
-        (Whereabouts::Alive, None, false),
+        (Presence::Gone, None, true),
+        (Presence::Leaving, None, true),
+        (Presence::Exists, None, false),
         (unknown.clone(), None, false),
-        (Whereabouts::Alive, Some("true"), false),
-        (Whereabouts::Alive, Some("machine-a"), false),
-        (Whereabouts::Alive, Some("an-older-claim"), false),
-        (Whereabouts::Alive, Some("a"), true),
+        (Presence::Exists, Some("true"), false),
+        (Presence::Exists, Some("machine-a"), false),
+        (Presence::Exists, Some("an-older-claim"), false),
+        (Presence::Exists, Some("a"), true),
         (unknown, Some("a"), true),
     ];
     for (consumer, release, released) in table {
@@ -51,7 +51,7 @@ fn a_reference_that_vanished_by_mistake_and_is_put_back_leaves_no_trace() {
     let mut world = World::provisioned();
     let goal = std::mem::take(&mut world.goal);
     world.run(12 * 3600);
-    assert!(world.record().fault.unwrap().failure.message.contains("machine-a"));
+    assert!(world.record().fault.unwrap().failure.to_string().contains("machine-a"));
     world.goal = goal;
     world.run(60);
     assert_eq!((world.phase(), world.fault()), (Phase::Provisioned, None));
@@ -79,7 +79,7 @@ fn a_consumer_that_is_deleted_later_ends_the_claim_then() {
     let mut world = World::provisioned();
     world.goal = Goal::default();
     world.run(3600);
-    world.consumer = Whereabouts::Leaving;
+    world.consumer = Presence::Leaving;
     world.run(120);
     assert_eq!((world.phase(), world.server.is_tidy()), (Phase::Available, true));
 }
@@ -102,7 +102,7 @@ fn a_claim_that_is_replaced_by_another_is_cleaned_up_first() {
     world.goal = ordered("b", OTHER_IMAGE);
     world.run(600);
     assert_eq!(world.fault(), Some(Kind::ConsumerMismatch));
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run(600);
     assert_eq!(world.phase(), Phase::Provisioned);
     assert_eq!(world.acts(), ["PowerOff", "EjectMedia", "InsertMedia", "SetBoot", "PowerOn"]);
@@ -115,7 +115,7 @@ fn each_deployment_follows_a_time_of_its_own_at_which_the_server_became_free() {
     let mut world = World::provisioned();
     let registered = world.anchor().free_since.expect("noted at registration");
     world.goal = ordered("b", OTHER_IMAGE);
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run_until(600, |world| world.anchor().free_since != Some(registered));
     // The order that was given together with the release may have the old deployment's id.
     assert_eq!((world.anchor().claim, world.anchor().deployment), (None, None));
@@ -130,7 +130,7 @@ fn each_deployment_follows_a_time_of_its_own_at_which_the_server_became_free() {
 fn a_recreated_consumer_of_the_same_name_is_another_claim() {
     let mut world = World::provisioned();
     world.goal.claim.as_mut().unwrap().id = "a-again".into();
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run(600);
     assert_eq!(world.phase(), Phase::Provisioned);
     assert!(world.acts().contains(&"PowerOff"));
@@ -194,7 +194,7 @@ fn a_release_that_fails_goes_on_until_it_succeeds() {
     for kind in [Kind::Unreachable, Kind::Refused, Kind::Busy] {
         let mut world = World::provisioned();
         world.goal = Goal::default();
-        world.consumer = Whereabouts::Gone;
+        world.consumer = Presence::Gone;
         world.server.temper.refuses = Some(kind);
         world.run(3 * 3600);
         assert_eq!((world.phase(), world.fault()), (Phase::Deprovisioning, Some(kind)));
@@ -209,7 +209,7 @@ fn a_release_that_fails_goes_on_until_it_succeeds() {
 fn a_release_is_not_undone_by_a_claim_that_comes_back() {
     let mut world = World::provisioned();
     world.goal = Goal::default();
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run_to(Phase::Deprovisioning);
     world.goal = ordered("a", IMAGE);
     world.run(600);
@@ -247,7 +247,7 @@ fn what_we_switched_on_for_its_policy_is_forgotten_once_a_release_switched_it_of
     world.run(300);
     assert!(world.anchor().powered_on);
     world.goal = Goal::default();
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run(300);
     assert_eq!((world.phase(), world.anchor().powered_on), (Phase::Available, false));
 }
@@ -301,11 +301,11 @@ fn how_an_insertion_ended_is_also_known_when_its_reason_is_gone() {
 #[test]
 fn a_claim_is_accepted_once_its_claimer_is_known_to_be_there() {
     let table = [
-        (Author::Claimer, Whereabouts::Alive, true, None),
-        (Author::Claimer, Whereabouts::Unknown("forbidden".into()), false, Some("CheckingConsumer")),
-        (Author::Claimer, Whereabouts::Gone, false, Some("ConsumerGone")),
-        (Author::Claimer, Whereabouts::Leaving, false, Some("WaitingForConsumerRelease")),
-        (Author::Hand, Whereabouts::Gone, true, None),
+        (Author::Claimer, Presence::Exists, true, None),
+        (Author::Claimer, Presence::Unknown("forbidden".into()), false, Some("CheckingConsumer")),
+        (Author::Claimer, Presence::Gone, false, Some("ConsumerGone")),
+        (Author::Claimer, Presence::Leaving, false, Some("WaitingForConsumerRelease")),
+        (Author::Hand, Presence::Gone, true, None),
     ];
     for (author, claimer, accepted, wait) in table {
         let mut world = World::with(Goal { author, online: Some(true), ..ordered("a", IMAGE) });
@@ -322,7 +322,7 @@ fn a_claim_is_accepted_once_its_claimer_is_known_to_be_there() {
 #[test]
 fn a_ghosts_claim_is_taken_off_after_a_while_and_the_host_is_free() {
     let mut world = World::with(Goal { author: Author::Claimer, ..ordered("a", IMAGE) });
-    world.claimer = Whereabouts::Gone;
+    world.claimer = Presence::Gone;
     for _ in 0..3 {
         world.run(180);
         world.crash();
@@ -334,16 +334,16 @@ fn a_ghosts_claim_is_taken_off_after_a_while_and_the_host_is_free() {
     assert_eq!(world.events.iter().filter(|event| **event == "GhostClaim").count(), 1);
     assert_eq!((world.acts(), world.writes - writes), (vec![], 1), "only that it does not wait any more");
     world.goal = Goal { author: Author::Claimer, ..ordered("b", IMAGE) };
-    world.claimer = Whereabouts::Alive;
+    world.claimer = Presence::Exists;
     world.run_to(Phase::Provisioned);
 }
 
 #[test]
 fn a_claimer_that_comes_later_than_its_claim_gets_the_host() {
     let mut world = World::with(Goal { author: Author::Claimer, ..ordered("a", IMAGE) });
-    world.claimer = Whereabouts::Gone;
+    world.claimer = Presence::Gone;
     world.run(300);
-    world.claimer = Whereabouts::Alive;
+    world.claimer = Presence::Exists;
     world.run(300);
     assert_eq!((world.phase(), world.acts().len()), (Phase::Provisioned, 3));
 }
@@ -352,7 +352,7 @@ fn a_claimer_that_comes_later_than_its_claim_gets_the_host() {
 fn what_is_done_for_a_claim_goes_on_whatever_is_said_of_its_claimer_later() {
     let mut world = World::with(Goal { author: Author::Claimer, ..ordered("a", IMAGE) });
     world.run_until(60, |world| world.acts().contains(&"SetBoot"));
-    world.claimer = Whereabouts::Gone;
+    world.claimer = Presence::Gone;
     world.run_to(Phase::Provisioned);
     world.run(24 * 3600);
     assert_eq!((world.phase(), world.server.starts, world.goal.claim.is_some()), (Phase::Provisioned, 1, true));
@@ -362,10 +362,10 @@ fn what_is_done_for_a_claim_goes_on_whatever_is_said_of_its_claimer_later() {
 fn a_ghosts_claim_on_a_host_in_use_waits_for_the_former_consumer_and_is_then_refused() {
     let mut world = World::provisioned();
     world.goal = Goal { author: Author::Claimer, ..ordered("ghost", OTHER_IMAGE) };
-    world.claimer = Whereabouts::Gone;
+    world.claimer = Presence::Gone;
     world.run(600);
     assert_eq!((world.fault(), world.acts().len()), (Some(Kind::ConsumerMismatch), 0));
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run(300);
     assert_eq!((world.phase(), world.wait().as_deref()), (Phase::Available, Some("ConsumerGone")));
     assert!(world.server.is_tidy());
@@ -393,8 +393,8 @@ fn a_word_that_ends_no_claim_of_this_host_is_told_to_count_for_nothing() {
     let mut world = World::provisioned();
     world.goal = Goal { release: Some("true".into()), ..Goal::default() };
     world.run(60);
-    let told = world.record().fault.unwrap().failure.message;
-    assert!(told.contains("beskar7.io/release=a, which is the id of the claim"), "{told}");
+    let told = world.record().fault.unwrap().failure.to_string();
+    assert!(told.contains("ask for the release of claim a"), "{told}");
     assert!(told.contains("value \"true\" counts for nothing"), "{told}");
 }
 
@@ -406,7 +406,7 @@ fn a_release_asks_a_bmc_at_once_that_had_failed_before() {
         world.run(4 * 3600);
         world.server.temper.blind = None;
         world.goal = Goal::default();
-        world.consumer = Whereabouts::Gone;
+        world.consumer = Presence::Gone;
         world.run(120);
         assert_eq!((world.phase(), world.fault()), (Phase::Available, None), "{kind:?}");
     }

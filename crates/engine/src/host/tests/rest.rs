@@ -4,7 +4,7 @@ use super::{IMAGE, claimed, ordered, secs, server::Server, world::World};
 use crate::{
     failure::Kind,
     hardware::Part,
-    host::{Goal, Phase, Record, Road, Whereabouts},
+    host::{Goal, Phase, Presence, Road},
     server::Scope,
 };
 
@@ -36,7 +36,7 @@ fn a_fleet_at_rest_costs_no_write_and_less_than_a_look_a_minute() {
         ("adopted", World::new(ordered("a", IMAGE), Server::running())),
         ("parked", parked(Road::Park)),
         ("detached", parked(Road::Detach)),
-        ("deletion waits for the consumer", parked(Road::Delete(crate::host::Farewell::Tidy))),
+        ("deletion waits for the consumer", parked(Road::Delete(crate::host::Deletion::CleanUp))),
     ];
     for (name, world) in table {
         let (writes, looks) = a_day(world);
@@ -88,22 +88,6 @@ fn waits_for_others_are_brought_up_again_once_a_day() {
 }
 
 #[test]
-fn the_timeline_is_bounded_and_keeps_the_newest() {
-    let mut world = World::available();
-    for round in 0..10 {
-        world.goal = ordered("a", IMAGE);
-        world.run_to(Phase::Provisioned);
-        world.goal = Goal::default();
-        world.run_to(Phase::Available);
-        assert!(world.record().timeline.len() <= Record::TIMELINE_LIMIT, "round {round}");
-    }
-    let timeline = world.record().timeline;
-    assert_eq!(timeline.len(), Record::TIMELINE_LIMIT);
-    assert!(timeline.is_sorted_by_key(|moment| moment.at));
-    assert_eq!(timeline.last().unwrap().phase, Phase::Available);
-}
-
-#[test]
 fn an_inspection_is_taken_again_once_when_asked_for() {
     for mut world in [World::available(), World::provisioned()] {
         world.goal.inspect = Some("again".into());
@@ -132,7 +116,7 @@ fn an_inspection_that_fails_is_tried_again_and_hurts_nobody() {
 #[test]
 fn power_that_changes_by_itself_is_noticed_with_one_write() {
     let mut world = World::provisioned();
-    world.consumer = Whereabouts::Alive;
+    world.consumer = Presence::Exists;
     world.run(300);
     let writes = world.writes;
     world.press(false);

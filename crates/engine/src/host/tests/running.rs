@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Author, Goal, Milestone, Phase, Whereabouts, runs_unasked},
+    host::{Author, Goal, Milestone, Phase, Presence, runs_unasked},
     server::PowerState,
 };
 
@@ -35,12 +35,12 @@ fn a_machine_is_refused_by_a_server_that_was_switched_on_after_the_last_look() {
     world.goal = by_machine(ordered("a", IMAGE));
     world.run(600);
     assert_left_alone(&world, "at once");
-    let told = world.record().fault.unwrap().failure.message;
-    assert!(told.contains("spec.online: false") && told.contains("spec.claimableWhileRunning: true"), "{told}");
+    let told = world.record().fault.unwrap().failure.to_string();
+    assert!(told.contains("the power request: false") && told.contains("may be claimed while it runs"), "{told}");
 
     // The machine takes another host, and this one is as free as before.
     world.goal = Goal { release: Some("a".into()), ..Goal::default() };
-    world.consumer = Whereabouts::Alive;
+    world.consumer = Presence::Exists;
     world.run_to(Phase::Available);
     world.run(600);
     assert_eq!((world.acts().len(), world.fault(), world.server.on), (0, None, true));
@@ -75,7 +75,7 @@ fn what_was_asked_before_the_last_release_was_not_asked() {
     world.goal = Goal { online: Some(true), ..ordered("a", IMAGE) };
     world.run_to(Phase::Provisioned);
     world.goal = Goal { online: Some(true), ..Goal::default() };
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run_to(Phase::Available);
     world.press(true);
     world.log.clear();

@@ -318,7 +318,7 @@ impl Server {
         };
         let power = self.lie.filter(|(until, _)| now < *until).map_or(truth, |(_, lie)| lie);
         let progress = match (&self.runs, self.posting) {
-            _ if self.temper.silent_progress => BootProgress::Untold,
+            _ if self.temper.silent_progress => BootProgress::NotReported,
             (Runs::Disk | Runs::Image(_) | Runs::Network, _) => BootProgress::OsStarted,
             (Runs::Nothing, Some(_)) => BootProgress::InPost,
             (Runs::Nothing, None) => BootProgress::NotStarted,

@@ -3,7 +3,7 @@
 use super::{IMAGE, OTHER_IMAGE, ordered, world::World};
 use crate::{
     failure::Kind,
-    host::{Act, Goal, Phase, Whereabouts},
+    host::{Act, Goal, Phase, Presence},
 };
 
 fn sharing() -> World {
@@ -22,7 +22,7 @@ fn a_drive_that_holds_another_servers_image_is_refused_before_anything_is_done()
     assert!(world.log.is_empty(), "{:?}", world.log);
     let fault = world.record().fault.unwrap();
     assert_eq!(fault.failure.kind, Kind::MediaRefused);
-    assert!(fault.failure.message.contains("other.iso"), "{}", fault.failure.message);
+    assert!(fault.failure.to_string().contains("other.iso"), "{}", fault.failure);
     world.server.media = None;
     world.run_to(Phase::Provisioned);
     assert_eq!(world.server.media.as_deref(), Some(IMAGE));
@@ -34,7 +34,7 @@ fn a_release_ejects_our_own_image_from_a_shared_drive() {
     world.goal = ordered("a", IMAGE);
     world.run_to(Phase::Provisioned);
     world.goal = Goal::default();
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run_to(Phase::Available);
     assert_eq!(world.server.media, None);
     assert_eq!(world.anchor().image, None);
@@ -48,7 +48,7 @@ fn a_release_leaves_another_servers_image_in_a_shared_drive() {
     world.server.media = Some(OTHER_IMAGE.into());
     world.log.clear();
     world.goal = Goal::default();
-    world.consumer = Whereabouts::Gone;
+    world.consumer = Presence::Gone;
     world.run_to(Phase::Available);
     assert_eq!(world.server.media.as_deref(), Some(OTHER_IMAGE));
     assert!(!world.log.contains(&Act::EjectMedia));
@@ -64,7 +64,7 @@ fn a_bmc_that_takes_https_only_is_told_about_before_anything_is_done() {
     assert!(world.log.is_empty(), "{:?}", world.log);
     let fault = world.record().fault.unwrap();
     assert_eq!(fault.failure.kind, Kind::MediaRefused);
-    assert!(fault.failure.message.contains("cifs or https"), "{}", fault.failure.message);
+    assert!(fault.failure.to_string().contains("cifs or https"), "{}", fault.failure);
     world.goal = ordered("b", IMAGE);
     world.goal.claim = ordered("a", IMAGE).claim;
     world.run_to(Phase::Provisioned);

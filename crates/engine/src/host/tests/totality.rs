@@ -11,9 +11,9 @@ use crate::{
     failure::{Failure, Kind},
     hardware::{Hardware, Part},
     host::{
-        Anchor, Ask, AuthHold, Author, BmcSight, Deed, Disarming, Doing, Farewell, Fault, Goal, Milestone, Moment,
-        Moving, Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Record, Remembered, Road, Sight, Since, Unread,
-        Wait, Whereabouts, step,
+        Anchor, Ask, AuthHold, Author, BmcSight, Deed, Deletion, Disarming, Doing, Fault, Goal, Milestone, Moving,
+        Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Presence, Record, Remembered, Road, Sight, Since,
+        Unread, Wait, Waiting, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -128,11 +128,18 @@ fn doing() -> impl Strategy<Value = Doing> {
 }
 
 fn wait() -> impl Strategy<Value = Wait> {
-    let reasons =
-        ["PoweringOn", "PoweringOff", "Booting", "PowerUnsettled", "FleetBrake", "BootOverrideUnused", "Inspecting"];
-    (prop::sample::select(reasons.to_vec()), time(), time()).prop_map(|(reason, since, deadline)| Wait {
-        reason: reason.into(),
-        message: String::new(),
+    let what = [
+        Waiting::PoweringOn,
+        Waiting::PoweringOff,
+        Waiting::Booting,
+        Waiting::PowerUnsettled,
+        Waiting::FleetBrake { why: None },
+        Waiting::BootOverrideUnused,
+        Waiting::Inspecting,
+        Waiting::NextTry(Kind::ConsumerMismatch),
+    ];
+    (prop::sample::select(what.to_vec()), time(), time()).prop_map(|(what, since, deadline)| Wait {
+        what,
         since,
         deadline,
     })
@@ -154,14 +161,13 @@ fn record() -> BoxedStrategy<Record> {
     let disarming = (count(), time(), any::<bool>()).prop_map(|(tries, last, over)| Disarming { tries, last, over });
     let moving = (time(), of(number()), any::<bool>()).prop_map(|(since, act, inserts)| Moving { since, act, inserts });
     let second =
-        ((of(time()), of(moving), of(disarming)), power(), of(wait()), of(fault()), of(fault()), of(id()), 0..30_usize);
+        ((of(time()), of(moving), of(disarming)), power(), of(wait()), of(fault()), of(fault()), of(id()), count());
     (first, second)
         .prop_map(
             |(
                 (phase, since, left, anchor, inspected, acted, doing),
-                ((started, media, disarming), power, wait, fault, beneath, id, moments),
+                ((started, media, disarming), power, wait, fault, beneath, id, tries),
             )| {
-                let moment = Moment { at: since, phase, message: String::new() };
                 Record {
                     phase,
                     since,
@@ -169,11 +175,7 @@ fn record() -> BoxedStrategy<Record> {
                     anchor,
                     target: id.map(str::to_owned),
                     inspected,
-                    unread: left.map(|_| Unread {
-                        parts: vec![Part::Drives],
-                        tries: u32::try_from(moments).unwrap(),
-                        last: since,
-                    }),
+                    unread: left.map(|_| Unread { parts: vec![Part::Drives], tries, last: since }),
                     acted,
                     doing,
                     started,
@@ -186,7 +188,6 @@ fn record() -> BoxedStrategy<Record> {
                     beneath,
                     rebooted: id.map(str::to_owned),
                     inspection: id.map(str::to_owned),
-                    timeline: vec![moment; moments],
                 }
             },
         )
@@ -202,7 +203,7 @@ fn seen() -> BoxedStrategy<Seen> {
         mode: None,
         http_uri: None,
     });
-    let progress = prop::sample::select(vec![BootProgress::Untold, BootProgress::InPost, BootProgress::OsStarted]);
+    let progress = prop::sample::select(vec![BootProgress::NotReported, BootProgress::InPost, BootProgress::OsStarted]);
     let media = of(id()).prop_map(|image| {
         vec![Media { slot: "Cd".into(), inserted: image.is_some(), image: image.map(str::to_owned) }]
     });
@@ -231,11 +232,11 @@ fn sight() -> BoxedStrategy<Sight> {
         seen,
     });
     let consumer = prop::sample::select(vec![
-        Whereabouts::NotLookedUp,
-        Whereabouts::Alive,
-        Whereabouts::Leaving,
-        Whereabouts::Gone,
-        Whereabouts::Unknown("why".into()),
+        Presence::NotLookedUp,
+        Presence::Exists,
+        Presence::Leaving,
+        Presence::Gone,
+        Presence::Unknown("why".into()),
     ]);
     (of(bmc), inputs(), id(), (consumer.clone(), consumer), any::<[bool; 2]>(), any::<u8>())
         .prop_map(|(bmc, inputs, target, (consumer, claimer), [granted, fetched], spread)| Sight {
@@ -248,7 +249,7 @@ fn sight() -> BoxedStrategy<Sight> {
             rival: None,
             granted: if granted { vec![Ask::Deploy, Ask::Disrupt] } else { Vec::new() },
             fetched: fetched.then(start_of_time),
-            held: None,
+            hold: None,
             spread,
         })
         .boxed()
@@ -261,8 +262,8 @@ fn goal() -> BoxedStrategy<Goal> {
         Road::Park,
         Road::Quarantine,
         Road::Detach,
-        Road::Delete(Farewell::Tidy),
-        Road::Delete(Farewell::Force),
+        Road::Delete(Deletion::CleanUp),
+        Road::Delete(Deletion::Force),
     ]);
     (road, of(id()), any::<bool>(), of(any::<bool>()), of(id()), of(id()), of(id()), of(id()))
         .prop_map(|(road, claimed, ordered, online, reboot, inspect, release, provision)| Goal {

@@ -13,8 +13,9 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Act, Anchor, Author, BmcSight, Deed, Farewell, Goal, Held, Inquiry, Milestone, NoteKind, Outcome, Phase,
-        PowerRequest, Recipe, Record, Remembered, Request, Road, Sight, Starts, Step, Undo, Whereabouts, step,
+        Act, Anchor, Author, BmcSight, Deed, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Moment, Neutral,
+        Note, Outcome, Phase, PowerRequest, Presence, Recipe, Record, Remembered, Request, Road, Sight, Starts, Step,
+        Undo, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -48,8 +49,8 @@ pub(super) struct World {
     pub(super) status: Option<Record>,
     pub(super) inputs: String,
     pub(super) target: String,
-    pub(super) consumer: Whereabouts,
-    pub(super) claimer: Whereabouts,
+    pub(super) consumer: Presence,
+    pub(super) claimer: Presence,
     pub(super) rival: Option<String>,
     pub(super) fetched: Option<Timestamp>,
     pub(super) braked: bool,
@@ -66,6 +67,8 @@ pub(super) struct World {
     pub(super) events: Vec<&'static str>,
     /// What was told by events of power changes.
     pub(super) told: Vec<String>,
+    /// What was kept for the timeline.
+    pub(super) timeline: Vec<Moment>,
     pub(super) anchors: Vec<String>,
     /// The claim whose system runs and must not be hurt.
     pub(super) runs_for: Option<String>,
@@ -92,8 +95,8 @@ impl World {
             status: None,
             inputs: "inputs".into(),
             target: "bmc".into(),
-            consumer: Whereabouts::Gone,
-            claimer: Whereabouts::Alive,
+            consumer: Presence::Gone,
+            claimer: Presence::Exists,
             rival: None,
             fetched: None,
             braked: false,
@@ -107,6 +110,7 @@ impl World {
             last: None,
             events: Vec::new(),
             told: Vec::new(),
+            timeline: Vec::new(),
             anchors: Vec::new(),
             runs_for: None,
             may_release: false,
@@ -138,7 +142,7 @@ impl World {
         world.run_to(Phase::Provisioned);
         world.run(60);
         assert_eq!(world.server.runs, Runs::Image(super::IMAGE.into()));
-        world.consumer = Whereabouts::Alive;
+        world.consumer = Presence::Exists;
         world.log.clear();
         world.events.clear();
         world
@@ -191,11 +195,11 @@ impl World {
 
     /// What is waited for.
     pub(super) fn wait(&self) -> Option<String> {
-        self.status.as_ref()?.wait.as_ref().map(|wait| wait.reason.clone())
+        self.status.as_ref()?.wait.as_ref().map(|wait| wait.what.name().to_owned())
     }
 
-    pub(super) fn notes(&self) -> Vec<NoteKind> {
-        self.last.iter().flat_map(|step| &step.notes).map(|note| note.kind).collect()
+    pub(super) fn notes(&self) -> Vec<&'static str> {
+        self.last.iter().flat_map(|step| &step.notes).map(Note::name).collect()
     }
 
     pub(super) fn remembered(&self) -> Remembered {
@@ -208,12 +212,12 @@ impl World {
             inputs: self.inputs.clone(),
             target: self.target.clone(),
             bmc: self.sight.clone(),
-            consumer: Whereabouts::NotLookedUp,
-            claimer: Whereabouts::NotLookedUp,
+            consumer: Presence::NotLookedUp,
+            claimer: Presence::NotLookedUp,
             rival: self.rival.clone(),
             granted: Vec::new(),
             fetched: self.fetched,
-            held: None,
+            hold: None,
             spread: 0,
         }
     }
@@ -224,13 +228,13 @@ impl World {
         let mut sight = self.sight_now();
         let mut next = step(&self.goal, remembered.clone(), &sight);
         for _ in 0..6 {
-            if next.inquire == Some(Inquiry::Consumer) && sight.consumer == Whereabouts::NotLookedUp {
+            if next.inquire == Some(Inquiry::Consumer) && sight.consumer == Presence::NotLookedUp {
                 sight.consumer = self.consumer.clone();
-            } else if next.inquire == Some(Inquiry::Claimer) && sight.claimer == Whereabouts::NotLookedUp {
+            } else if next.inquire == Some(Inquiry::Claimer) && sight.claimer == Presence::NotLookedUp {
                 sight.claimer = self.claimer.clone();
-            } else if let Some(ask) = next.ask.filter(|_| sight.held.is_none()) {
+            } else if let Some(ask) = next.ask.filter(|_| sight.hold.is_none()) {
                 if self.braked {
-                    sight.held = Some(Held { message: "The fleet is frozen.".into(), until: self.now + secs(30) });
+                    sight.hold = Some(Hold { why: "The fleet is frozen.".into(), until: self.now + secs(30) });
                 } else {
                     sight.granted.push(ask);
                 }
@@ -279,8 +283,8 @@ impl World {
         self.stale_before.take_if(|stale| request.as_ref() != Some(stale));
         let Some(ours) = &self.runs_for else { return };
         let named = self.goal.claim.as_ref().map(|claim| &claim.id);
-        let certain = self.goal.release.as_ref() == Some(ours)
-            || matches!(self.consumer, Whereabouts::Gone | Whereabouts::Leaving);
+        let certain =
+            self.goal.release.as_ref() == Some(ours) || matches!(self.consumer, Presence::Gone | Presence::Leaving);
         if named != Some(ours) && certain {
             self.may_release = true;
         }
@@ -297,7 +301,6 @@ impl World {
         if let Some(again) = next.again {
             assert!(again > sight.now && again <= sight.now + secs(25 * 3600), "again at {again}, now {}", sight.now);
         }
-        assert!(record.timeline.len() <= Record::TIMELINE_LIMIT);
 
         let before = remembered.record.as_ref();
         assert_eq!(next.cause.is_some(), !next.acts.is_empty(), "acted without a cause");
@@ -328,12 +331,12 @@ impl World {
             && !record.anchor.adopted
             && remembered.anchor == Ok(before.map(|before| before.anchor.clone()))
         {
-            assert_eq!(self.claimer, Whereabouts::Alive, "accepted a ghost's claim");
+            assert_eq!(self.claimer, Presence::Exists, "accepted a ghost's claim");
         }
         self.check_stop(remembered, sight, next);
         if next.unclaim {
             assert!(
-                self.goal.author == Author::Claimer && self.claimer == Whereabouts::Gone,
+                self.goal.author == Author::Claimer && self.claimer == Presence::Gone,
                 "took off the claim of the living"
             );
             assert_eq!((bound(record), record.anchor.milestone), (None, Milestone::None), "took off a claim in use");
@@ -385,10 +388,11 @@ impl World {
         let before = known_anchor(&self.remembered()).unwrap_or_default();
         let next = self.decide();
         self.last = Some(next.clone());
-        self.events.extend(next.events.iter().map(|event| event.reason));
+        self.events.extend(next.events.iter().map(Happening::name));
+        self.timeline.extend(next.moments.iter().cloned());
         let is_power = |reason| ["PowerOn", "ShutDown", "PowerOff", "Restart"].contains(&reason);
-        let changes = next.events.iter().filter(|event| is_power(event.reason));
-        self.told.extend(changes.map(|event| event.message.clone()));
+        let changes = next.events.iter().filter(|event| is_power(event.name()));
+        self.told.extend(changes.map(|event| event.tell(&Neutral)));
         if next.finished {
             self.finished = true;
             return soon;
@@ -521,7 +525,7 @@ impl World {
         assert_eq!(stored, Some(Ok(anchor.clone())), "acted with an anchor that is not stored");
         let releasing = anchor.milestone == Milestone::Releasing;
         let armed = anchor.milestone == Milestone::Armed && record.phase == Phase::Preparing;
-        let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Farewell::Tidy);
+        let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Deletion::CleanUp);
         let order = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
         let online = self.asked_power();
         let again =

@@ -1,0 +1,535 @@
+//! What a step tells, as values. Timers and comparisons hang on these; what a user reads is made of them in
+//! [`super::words`], with the names that the dialect has for its fields.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Author, Cause, Consumer, Phase, Since, recipe::Sign, step::Act};
+use crate::{
+    failure::{Failure, Kind},
+    server::{BootProgress, BootTarget, PowerState},
+};
+
+/// What a host waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Waiting {
+    /// Contact with the BMC.
+    Registering,
+    /// The inventory.
+    Inspecting,
+    /// A look before the server is prepared.
+    Preparing,
+    /// The BMC to show that the boot is prepared.
+    PreparingBoot,
+    /// A look at the boot.
+    LookingAtBoot,
+    /// A look at the power, before it is changed.
+    LookingAtPower,
+    /// The server to use its boot override.
+    Booting,
+    /// The BMC to show that the override was used, although a system has started.
+    BootOverrideUnused,
+    /// Time for a boot that the BMC tells nothing of.
+    SettlingBoot,
+    /// The BMC to let go of the boot override.
+    DisarmingBoot,
+    /// Empty drives and no boot override.
+    CleaningUp,
+    /// Power on.
+    PoweringOn,
+    /// Power off.
+    PoweringOff,
+    /// The operating system to shut down.
+    ShuttingDown,
+    /// The restart that was asked for.
+    Restarting,
+    /// The BMC to be sure about the power.
+    PowerUnsettled,
+    /// The BMC to be done with its virtual media.
+    MediaUnsettled,
+    /// An order.
+    Order,
+    /// Somebody who must be ready before the server is booted.
+    BootPermission {
+        /// Who.
+        keeper: String,
+    },
+    /// The fleet brake.
+    FleetBrake {
+        /// What it says; `None` before it was asked.
+        why: Option<String>,
+    },
+    /// The claimer, whose existence is looked up.
+    CheckingClaimer {
+        /// Who it is.
+        consumer: Consumer,
+        /// Why it cannot be told whether it exists, if so.
+        unknown: Option<String>,
+    },
+    /// The recorded consumer, whose existence is looked up because its claim is gone from the object.
+    CheckingConsumer {
+        /// Who it is.
+        consumer: Consumer,
+        /// What became of its claim.
+        change: ClaimChange,
+    },
+    /// A claimer that does not exist, before its claim is taken off.
+    ConsumerGone {
+        /// Who it would be.
+        consumer: Consumer,
+    },
+    /// A claimer that is being deleted to let go.
+    ConsumerLeaving {
+        /// Who it is.
+        consumer: Consumer,
+    },
+    /// The end of a claim on a host that is to be deleted.
+    Release {
+        /// Who claims.
+        consumer: Consumer,
+        /// Who wrote the claim.
+        author: Author,
+    },
+    /// The next try at what failed. The fault tells what that is.
+    NextTry(Kind),
+}
+
+impl Waiting {
+    /// Every name but those of faults.
+    pub const NAMES: [&str; 23] = [
+        "Registering",
+        "Inspecting",
+        "Preparing",
+        "PreparingBoot",
+        "LookingAtBoot",
+        "LookingAtPower",
+        "Booting",
+        "BootOverrideUnused",
+        "SettlingBoot",
+        "DisarmingBoot",
+        "CleaningUp",
+        "PoweringOn",
+        "PoweringOff",
+        "ShuttingDown",
+        "Restarting",
+        "PowerUnsettled",
+        "MediaUnsettled",
+        "WaitingForBootInfo",
+        "WaitingForBootPermission",
+        "FleetBrake",
+        "CheckingConsumer",
+        "ConsumerGone",
+        "WaitingForConsumerRelease",
+    ];
+
+    /// Its stable name, which users see. How long is waited is counted per name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Registering => "Registering",
+            Self::Inspecting => "Inspecting",
+            Self::Preparing => "Preparing",
+            Self::PreparingBoot => "PreparingBoot",
+            Self::LookingAtBoot => "LookingAtBoot",
+            Self::LookingAtPower => "LookingAtPower",
+            Self::Booting => "Booting",
+            Self::BootOverrideUnused => "BootOverrideUnused",
+            Self::SettlingBoot => "SettlingBoot",
+            Self::DisarmingBoot => "DisarmingBoot",
+            Self::CleaningUp => "CleaningUp",
+            Self::PoweringOn => "PoweringOn",
+            Self::PoweringOff => "PoweringOff",
+            Self::ShuttingDown => "ShuttingDown",
+            Self::Restarting => "Restarting",
+            Self::PowerUnsettled => "PowerUnsettled",
+            Self::MediaUnsettled => "MediaUnsettled",
+            Self::Order => "WaitingForBootInfo",
+            Self::BootPermission { .. } => "WaitingForBootPermission",
+            Self::FleetBrake { .. } => "FleetBrake",
+            Self::CheckingClaimer { .. } | Self::CheckingConsumer { .. } => "CheckingConsumer",
+            Self::ConsumerGone { .. } => "ConsumerGone",
+            Self::ConsumerLeaving { .. } | Self::Release { .. } => "WaitingForConsumerRelease",
+            Self::NextTry(kind) => kind.reason(),
+        }
+    }
+
+    /// Whether both are about the same, whatever their particulars.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+
+    /// What an earlier version stored under this name. Its particulars are found anew by the next step.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let consumer = Consumer::default;
+        let named = [
+            Self::Registering,
+            Self::Inspecting,
+            Self::Preparing,
+            Self::PreparingBoot,
+            Self::LookingAtBoot,
+            Self::LookingAtPower,
+            Self::Booting,
+            Self::BootOverrideUnused,
+            Self::SettlingBoot,
+            Self::DisarmingBoot,
+            Self::CleaningUp,
+            Self::PoweringOn,
+            Self::PoweringOff,
+            Self::ShuttingDown,
+            Self::Restarting,
+            Self::PowerUnsettled,
+            Self::MediaUnsettled,
+            Self::Order,
+            Self::BootPermission { keeper: String::new() },
+            Self::FleetBrake { why: None },
+            Self::CheckingClaimer { consumer: consumer(), unknown: None },
+            Self::ConsumerGone { consumer: consumer() },
+            Self::ConsumerLeaving { consumer: consumer() },
+        ];
+        let fault = || Kind::ALL.into_iter().find(|kind| kind.reason() == name).map(Self::NextTry);
+        named.into_iter().find(|waiting| waiting.name() == name).or_else(fault)
+    }
+}
+
+/// What became of the claim that we act for, on the object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClaimChange {
+    /// There is none any more.
+    Removed,
+    /// There is one of somebody else.
+    Replaced(Consumer),
+}
+
+/// Something that is wrong, found out by the engine itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Finding {
+    /// The anchor was edited: its checksum is another.
+    AnchorChecksum,
+    /// The anchor was edited: a milestone was taken back.
+    AnchorWentBack {
+        /// What it says.
+        shown: String,
+        /// What the deployment had reached.
+        reached: String,
+    },
+    /// The server can be booted for nobody.
+    NoBootMethod,
+    /// The BMC shows no virtual CD drive.
+    NoVirtualMedia,
+    /// The server runs although nobody asked for it.
+    ServerRunning,
+    /// The server was not seen to boot what was ordered.
+    BootIgnored {
+        /// How far it has come, as its BMC tells.
+        progress: BootProgress,
+    },
+    /// The power does not go where it was sent.
+    PowerStuck {
+        /// Whether it was to be on.
+        on: bool,
+        /// What the BMC reports.
+        shown: PowerState,
+    },
+    /// The power does not settle, so that a restart cannot be ordered.
+    RestartStuck {
+        /// What the BMC reports.
+        shown: PowerState,
+    },
+    /// The BMC took an image and does not show it.
+    ImageNotShown {
+        /// Where the image is, without secrets.
+        image: String,
+    },
+    /// The BMC took a boot override and does not show it.
+    OverrideNotShown,
+    /// The BMC took the order to clean up, and something is left.
+    NotCleanedUp {
+        /// Whether that is the image; else it is the boot override.
+        image: bool,
+    },
+    /// A drive that serves several servers holds what is another's.
+    DriveTaken {
+        /// The drive.
+        slot: String,
+        /// What it holds, without secrets.
+        image: Option<String>,
+    },
+    /// The BMC does not fetch images in this way.
+    SchemeRefused {
+        /// What it takes.
+        schemes: Vec<String>,
+        /// Where the image is, without secrets.
+        image: String,
+        /// How it is offered.
+        scheme: String,
+    },
+    /// The address of a host in use was changed.
+    AddressChanged {
+        /// Where the server was.
+        from: String,
+        /// Where the object leads now.
+        to: String,
+        /// The id of the claim.
+        claim: String,
+    },
+    /// Another server answers than the one that was registered.
+    AnotherServer {
+        /// The UUID that it shows.
+        shown: String,
+        /// The UUID that was registered.
+        registered: String,
+    },
+    /// The credentials were refused before the status was lost.
+    RefusedEarlier,
+    /// Another object names the same server.
+    DuplicateHost {
+        /// Which.
+        rival: String,
+    },
+    /// The claim changed while its consumer exists, or may exist.
+    ConsumerMismatch {
+        /// What became of the claim.
+        change: ClaimChange,
+        /// The recorded consumer.
+        consumer: Consumer,
+        /// The id of its claim.
+        claim: String,
+        /// Why it cannot be told whether it exists; `None` if it does.
+        unknown: Option<String>,
+        /// A request to release that names another claim.
+        stale_release: Option<String>,
+    },
+}
+
+impl Finding {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::AnchorChecksum | Self::AnchorWentBack { .. } => Kind::AnchorEdited,
+            Self::NoBootMethod => Kind::NoBootMethod,
+            Self::NoVirtualMedia => Kind::NoVirtualMedia,
+            Self::ServerRunning => Kind::ServerRunning,
+            Self::BootIgnored { .. } => Kind::BootIgnored,
+            Self::PowerStuck { .. } | Self::RestartStuck { .. } => Kind::PowerStuck,
+            Self::ImageNotShown { .. } | Self::OverrideNotShown | Self::NotCleanedUp { .. } => Kind::NotApplied,
+            Self::DriveTaken { .. } | Self::SchemeRefused { .. } => Kind::MediaRefused,
+            Self::AddressChanged { .. } | Self::AnotherServer { .. } => Kind::SystemChanged,
+            Self::RefusedEarlier => Kind::AuthenticationFailed,
+            Self::DuplicateHost { .. } => Kind::DuplicateHost,
+            Self::ConsumerMismatch { .. } => Kind::ConsumerMismatch,
+        }
+    }
+}
+
+/// Something that just happened: it goes into the timeline, is told by an event, or both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happening {
+    /// The host entered a phase.
+    Entered(Phase, Passage),
+    /// The host came to us in use.
+    Adopted {
+        /// The id of the claim on it.
+        claim: String,
+    },
+    /// Something is done to the server.
+    Acting {
+        /// What.
+        acts: Vec<Act>,
+        /// Why.
+        cause: Cause,
+        /// Whether the same was tried before.
+        again: bool,
+    },
+    /// Something went wrong.
+    Failed(Failure),
+    /// What went wrong is over.
+    Recovered(Failure),
+    /// What was wrong with the object was put right.
+    ObjectPutRight,
+    /// It is still waited for somebody else.
+    StillWaiting(Waiting),
+    /// Something is still wrong that somebody else has to put right.
+    StillWrong(Failure),
+    /// The inventory was taken again.
+    InspectedAgain,
+    /// The boot was assumed.
+    AssumedBooted,
+    /// The BMC tells later that the server has left POST.
+    LeftPost,
+    /// The BMC lets go of a boot override that it had kept.
+    OverrideLetGo,
+    /// The BMC keeps a boot override whatever we do.
+    OverrideKept {
+        /// The override.
+        target: BootTarget,
+        /// What the BMC says to that.
+        refusal: Option<Failure>,
+    },
+    /// A restart that was asked for is not carried out.
+    RestartSkipped {
+        /// Whether because the host was released; else because the server should stay off.
+        released: bool,
+    },
+    /// The BMC refused a restart too often.
+    RestartRefused {
+        /// How often.
+        times: u32,
+        /// How.
+        failure: Failure,
+    },
+    /// The BMC did not confirm a restart.
+    RestartUnconfirmed(Failure),
+    /// The claim of somebody who does not exist is taken off.
+    GhostClaim {
+        /// Who it would be.
+        consumer: Consumer,
+    },
+    /// The host is forgotten, and its server was not cleaned up.
+    LeftAsItIs(Neglect),
+    /// The host is forgotten by force.
+    ForcedDeletion,
+}
+
+impl Happening {
+    /// Its stable name, which users see. A phase is told in the dialect's word for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Entered(phase, _) => phase.as_str(),
+            Self::Adopted { .. } => "Adopted",
+            Self::Acting { acts, .. } => acts.iter().find(|act| act.is_about_power()).map_or("Acting", Act::name),
+            Self::Failed(failure) => failure.kind.reason(),
+            Self::Recovered(_) | Self::ObjectPutRight => "Recovered",
+            Self::StillWaiting(_) | Self::StillWrong(_) => "StillWaiting",
+            Self::InspectedAgain => "Inspected",
+            Self::AssumedBooted => "AssumedBooted",
+            Self::LeftPost => "LeftPost",
+            Self::OverrideLetGo => "BootOverrideLetGo",
+            Self::OverrideKept { .. } => "BootOverrideKept",
+            Self::RestartSkipped { .. } => "RestartSkipped",
+            Self::RestartRefused { .. } => "RestartRefused",
+            Self::RestartUnconfirmed(_) => "RestartUnconfirmed",
+            Self::GhostClaim { .. } => "GhostClaim",
+            Self::LeftAsItIs(_) => "LeftAsItIs",
+            Self::ForcedDeletion => "ForcedDeletion",
+        }
+    }
+
+    /// Whether somebody should look at it.
+    pub fn is_warning(&self) -> bool {
+        match self {
+            Self::Failed(_)
+            | Self::StillWaiting(_)
+            | Self::StillWrong(_)
+            | Self::OverrideKept { .. }
+            | Self::RestartSkipped { .. }
+            | Self::RestartRefused { .. }
+            | Self::RestartUnconfirmed(_)
+            | Self::GhostClaim { .. }
+            | Self::LeftAsItIs(_)
+            | Self::ForcedDeletion => true,
+            Self::Entered(..)
+            | Self::Adopted { .. }
+            | Self::Acting { .. }
+            | Self::Recovered(_)
+            | Self::ObjectPutRight
+            | Self::InspectedAgain
+            | Self::AssumedBooted
+            | Self::LeftPost
+            | Self::OverrideLetGo => false,
+        }
+    }
+}
+
+/// Why a host entered a phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Passage {
+    /// Its address was changed: this is another server.
+    AnotherAddress,
+    /// Its BMC answers.
+    BmcAnswers,
+    /// Its inventory is taken.
+    InventoryTaken {
+        /// Whether it can be claimed.
+        claimable: bool,
+    },
+    /// Somebody claimed it.
+    Claimed(Consumer),
+    /// Its owner wants an adopted host to be provisioned.
+    OwnerAsked,
+    /// Another order was given after one that was not seen to boot.
+    AnotherOrder,
+    /// Its boot is prepared.
+    BootPrepared,
+    /// It has booted, as this sign shows.
+    Booted(Sign),
+    /// It is assumed to have booted.
+    AssumedBooted,
+    /// It was released.
+    Released,
+    /// It was released before anything was done.
+    ReleasedUntouched,
+    /// It is off and cleaned up.
+    CleanedUp,
+    /// It is not ours for now.
+    Detached,
+    /// It is under maintenance.
+    Parked,
+    /// It is kept from everybody.
+    Quarantined,
+    /// It is to be forgotten.
+    Deleted,
+    /// It is ours again.
+    Back,
+}
+
+/// Why a server was not cleaned up before its host was forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Neglect {
+    /// Another object names the same server.
+    Rival(String),
+    /// The server was here, and the address was changed.
+    AddressChanged(String),
+    /// The owner released the host after its address was changed: the server was here.
+    Unreachable(String),
+    /// It could not be done.
+    Failed(Failure),
+}
+
+/// Something the owner should know that is neither fault nor wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// The host came to us in use and is left as it is.
+    Adopted {
+        /// The id of the claim on it.
+        claim: String,
+        /// A request to provision it that does not count now.
+        asked: Option<Asked>,
+    },
+    /// The order was changed after it had been carried out.
+    OrderChanged,
+    /// The power is not as the owner's request says, which was made before the host was claimed or released.
+    PowerRequestOutdated {
+        /// What the request says.
+        online: bool,
+        /// What came after it.
+        since: Since,
+    },
+}
+
+impl Note {
+    /// Its stable name, which users see.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Adopted { .. } => "Adopted",
+            Self::OrderChanged => "OrderChanged",
+            Self::PowerRequestOutdated { .. } => "PowerRequestOutdated",
+        }
+    }
+}
+
+/// A request that does not count now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Its words.
+    pub text: String,
+    /// Whether it counts once the server was seen off.
+    pub counts_when_off: bool,
+}

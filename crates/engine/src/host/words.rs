@@ -1,0 +1,468 @@
+//! The sentences that users read. A dialect lends the names of its fields; everything else is the same for all.
+
+use super::{
+    Author, Cause, ClaimChange, Finding, Happening, Neglect, Note, Passage, Since, Waiting, pace, recipe::Sign,
+    step::Act,
+};
+use crate::{
+    failure::{Failure, What},
+    server::{BootProgress, without_secrets},
+};
+
+/// How a dialect calls what the sentences speak of, and how its users ask for something. Each is a part of a sentence.
+pub trait Words {
+    /// The kind of its hosts.
+    fn host_kind(&self) -> &'static str {
+        "host"
+    }
+    /// Where the claim stands on a host.
+    fn claim(&self) -> &'static str {
+        "the claim"
+    }
+    /// Where the id of the claim stands on a host.
+    fn claim_id(&self) -> String {
+        "the claim's id".to_owned()
+    }
+    /// Where the order stands on a host.
+    fn order(&self) -> &'static str {
+        "an order"
+    }
+    /// Where it is asked for power.
+    fn power(&self) -> &'static str {
+        "the power request"
+    }
+    /// The request for power of this value.
+    fn power_request(&self, online: bool) -> String {
+        format!("{}: {online}", self.power())
+    }
+    /// What lets a machine take a host whose server runs.
+    fn claimable_while_running(&self) -> &'static str {
+        "that it may be claimed while it runs"
+    }
+    /// Where it is chosen which system of a BMC is meant.
+    fn system(&self) -> &'static str {
+        "the system"
+    }
+    /// Where the anchor stands on a host.
+    fn anchor(&self) -> String {
+        "the anchor".to_owned()
+    }
+    /// Where a restart is asked for.
+    fn restart(&self) -> &'static str {
+        "the restart request"
+    }
+    /// How to ask for a restart.
+    fn to_restart(&self) -> String {
+        "ask for a restart".to_owned()
+    }
+    /// How to ask for a restart once more.
+    fn to_restart_again(&self) -> String {
+        "ask for it once more".to_owned()
+    }
+    /// How to end the claim of this id, whatever its claimer says.
+    fn to_release(&self, claim: &str) -> String {
+        format!("ask for the release of claim {claim}")
+    }
+    /// How to have an adopted host provisioned for the claim of this id.
+    fn to_provision(&self, claim: &str) -> String {
+        format!("ask for it by the id {claim} of the claim")
+    }
+    /// How to have the inventory taken again.
+    fn to_inspect(&self) -> String {
+        "ask for an inspection".to_owned()
+    }
+    /// How to have a host forgotten at once.
+    fn to_force_deletion(&self) -> String {
+        "ask for its deletion by force".to_owned()
+    }
+    /// How to ask for power anew.
+    fn to_ask_for_power(&self, online: bool) -> String {
+        format!("ask for power {} again", if online { "on" } else { "off" })
+    }
+}
+
+/// The words of no dialect, for logs and tests.
+#[derive(Debug, Clone, Copy)]
+pub struct Neutral;
+
+impl Words for Neutral {}
+
+/// What is said of a host whose BMC tells nothing of the boot.
+pub const ASSUMED_BOOTED: &str =
+    "Boot started, not observed: the BMC reports no boot progress, so what was ordered is assumed to have booted.";
+
+impl Waiting {
+    /// The sentence.
+    pub fn tell(&self, words: &dyn Words) -> String {
+        let text = match self {
+            Self::Registering => "Making contact with the BMC.",
+            Self::Inspecting => "Taking the inventory.",
+            Self::Preparing => "Looking at the server before it is prepared.",
+            Self::PreparingBoot => "Waiting for the BMC to show that the boot is prepared.",
+            Self::LookingAtBoot => "Looking at the server's boot.",
+            Self::LookingAtPower => "Looking at the server before changing its power.",
+            Self::Booting => "Waiting for the server to use the boot override.",
+            Self::BootOverrideUnused => {
+                "An operating system has started, but the BMC still shows the boot override as unused."
+            }
+            Self::SettlingBoot => {
+                "Giving the server time to boot: its BMC tells neither how far it has come nor whether the boot override was used."
+            }
+            Self::DisarmingBoot => {
+                "The BMC keeps the boot override and would boot the same again; turning it to the disk."
+            }
+            Self::CleaningUp => "Ejecting media and clearing the boot override.",
+            Self::PoweringOn => "Waiting for the server to power on.",
+            Self::PoweringOff => "Waiting for the server to power off.",
+            Self::ShuttingDown => "Waiting for the operating system to shut down.",
+            Self::Restarting => "Restarting the server, as requested.",
+            Self::PowerUnsettled => "Waiting for the BMC to be sure about the power, which was changed a moment ago.",
+            Self::MediaUnsettled => {
+                "Nobody knows how the last act with virtual media ended; waiting for the BMC to be done with it."
+            }
+            Self::NextTry(_) => "Waiting for the next try.",
+            Self::FleetBrake { why: None } => "Waiting for the fleet brake.",
+            Self::FleetBrake { why: Some(why) } => why,
+            Self::Order => return format!("Claimed; waiting for {}.", words.order()),
+            Self::BootPermission { keeper } => {
+                return format!("Claimed; waiting for {keeper} to be ready before the server is booted.");
+            }
+            Self::CheckingClaimer { consumer, unknown: None } => {
+                return format!("Claimed by {consumer}; looking whether it exists.");
+            }
+            Self::CheckingClaimer { consumer, unknown: Some(why) } => {
+                return format!(
+                    "Claimed by {consumer}, but whether it exists cannot be told ({why}), so nothing is done for it yet. It is looked up again every minute."
+                );
+            }
+            Self::CheckingConsumer { consumer, change } => {
+                return format!("The claim {}; looking whether {consumer} still exists.", change.told());
+            }
+            Self::ConsumerGone { consumer } => {
+                return format!(
+                    "{} names {consumer}, which does not exist under the id of this claim ({}), so nothing is done. Create it with that id, or remove reference and id; else they are taken off.",
+                    words.claim(),
+                    words.claim_id()
+                );
+            }
+            Self::ConsumerLeaving { consumer } => {
+                return format!("{consumer} is being deleted: nothing is done for it; waiting for it to let go.");
+            }
+            Self::Release { consumer, author } => {
+                let force = format!("To forget the host and leave its server as it is, {}.", words.to_force_deletion());
+                return match author {
+                    Author::Claimer => format!(
+                        "Waiting for {consumer} to let go of the host. Delete {consumer}: its server is then powered off, and the host is removed. {force}"
+                    ),
+                    Author::Hand => format!(
+                        "Waiting for {consumer}, which uses the host. If there is such an object, delete it; then remove {}: the server is powered off, and the host is removed. {force}",
+                        words.claim()
+                    ),
+                };
+            }
+        };
+        text.to_owned()
+    }
+}
+
+impl ClaimChange {
+    fn told(&self) -> String {
+        match self {
+            Self::Removed => "was removed".to_owned(),
+            Self::Replaced(other) => format!("now names {other}"),
+        }
+    }
+}
+
+impl Failure {
+    /// The sentence.
+    pub fn tell(&self, words: &dyn Words) -> String {
+        match &self.what {
+            What::Told(message) => message.clone(),
+            What::Found(finding) => finding.tell(words),
+        }
+    }
+}
+
+impl Finding {
+    fn tell(&self, words: &dyn Words) -> String {
+        match self {
+            Self::AnchorChecksum => edited("its checksum does not match", words),
+            Self::AnchorWentBack { shown, reached } => edited(
+                &format!("it says \"{shown}\", but this deployment has already reached \"{reached}\""),
+                words,
+            ),
+            Self::NoBootMethod => format!(
+                "The BMC shows neither a virtual CD drive nor a boot from the network, so the server cannot be booted for anybody, and nothing is done to it. Enable virtual media in the BMC (it may need a licence) and {}, or use another host.",
+                words.to_inspect()
+            ),
+            Self::NoVirtualMedia => "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), boot it from the network, or use another host.".to_owned(),
+            Self::ServerRunning => format!(
+                "The server runs although nobody asked for it ({} is not set), so somebody may use it. No machine takes it, and nothing was done to it. Set {} to have it switched off, or {} to have it taken as it is.",
+                words.power(),
+                words.power_request(false),
+                words.claimable_while_running()
+            ),
+            Self::BootIgnored { progress } => not_booted(*progress, words),
+            Self::PowerStuck { on, shown } => format!(
+                "The BMC took the order to power {}, but after {} minutes it still reports {}. Check the server and its BMC.",
+                if *on { "on" } else { "off" },
+                pace::POWER_LIMIT.as_mins(),
+                shown.as_str()
+            ),
+            Self::RestartStuck { shown } => {
+                format!("A restart was requested, but the BMC reports the power as {}.", shown.as_str())
+            }
+            Self::ImageNotShown { image } => format!(
+                "The BMC took the image {image}, but does not show it in a drive. Check that the BMC can reach the URL."
+            ),
+            Self::OverrideNotShown => {
+                "The BMC took the boot override, but does not show it. It is tried again.".to_owned()
+            }
+            Self::NotCleanedUp { image } => {
+                let what = if *image { "the image is still in the drive" } else { "the boot override is still armed" };
+                format!("The BMC took the order to clean up, but {what}. It is tried again.")
+            }
+            Self::DriveTaken { slot, image } => format!(
+                "The virtual CD drive {slot} serves several servers and holds {}, which this host did not insert. It is not ejected, because another server may run from it, and nothing was done to this server. Release the host that uses the drive, or eject the image by hand.",
+                image.as_deref().unwrap_or("an image")
+            ),
+            Self::SchemeRefused { schemes, image, scheme } => {
+                let taken = schemes.join(" or ");
+                format!(
+                    "The BMC takes images by {taken} only, and {image} is offered by {scheme}. Nothing was done to the server. Offer the image by {taken}."
+                )
+            }
+            Self::AddressChanged { from, to, claim } => format!(
+                "This host is in use, but its address was changed from {from} to {to}. Nothing is done to either server. Put the address back; or remove the claim and {}: that leaves the old server as it is.",
+                words.to_release(claim)
+            ),
+            Self::AnotherServer { shown, registered } => format!(
+                "The BMC now shows a server with UUID {shown}, but this host was registered with {registered}. Nothing is done to it. Put the address right; if the board was replaced, ask for an inspection of the released host."
+            ),
+            Self::RefusedEarlier => {
+                "The BMC refused user name or password earlier. Correct the Secret: it is tried again at once.".to_owned()
+            }
+            Self::DuplicateHost { rival } => format!(
+                "{rival} names the same BMC and system and was there first. Delete one of the two, or set {} if the BMC has several systems.",
+                words.system()
+            ),
+            Self::ConsumerMismatch { change, consumer, claim, unknown, stale_release } => {
+                let (field, change) = (words.claim(), change.told());
+                let (why, or) = match unknown {
+                    None => (format!("but {consumer} still exists and is not being deleted"), "delete the consumer, or "),
+                    Some(why) => (format!("and whether {consumer} still exists cannot be told ({why})"), "or "),
+                };
+                let stale = stale_release
+                    .as_ref()
+                    .map(|value| format!(" Its present value \"{value}\" counts for nothing."))
+                    .unwrap_or_default();
+                format!(
+                    "{field} {change}, {why}, so the server is left running. Put the reference back, {or}{}.{stale}",
+                    words.to_release(claim)
+                )
+            }
+        }
+    }
+}
+
+fn edited(how: &str, words: &dyn Words) -> String {
+    let anchor = words.anchor();
+    format!(
+        "What we stored in {anchor} of this host was edited: {how}. Nothing is done to the server. Put it back as it was, or remove it: it is then rebuilt from the status."
+    )
+}
+
+/// What is told of a server that was not seen to boot what was ordered.
+fn not_booted(progress: BootProgress, words: &dyn Words) -> String {
+    let minutes = pace::BOOT_LIMIT.as_mins();
+    let shown = match progress {
+        BootProgress::OsStarted => {
+            "The BMC reports that an operating system runs, but still shows the boot override as unused".to_owned()
+        }
+        BootProgress::PostFinished => {
+            "The BMC reports that POST is over, but still shows the boot override as unused".to_owned()
+        }
+        BootProgress::InPost => format!("The server is still in POST {minutes} minutes after power-on"),
+        BootProgress::NotStarted | BootProgress::NotReported => {
+            format!("The BMC still shows the boot override as unused {minutes} minutes after power-on")
+        }
+    };
+    format!(
+        "{shown}, so it is not known whether the server booted what was ordered. Nothing is done to a server that may run it. Check its console. If it runs, clear the boot override in the BMC; if not, check its boot settings and {} to restart it, or remove the claim.",
+        words.to_restart()
+    )
+}
+
+impl Happening {
+    /// The sentence.
+    pub fn tell(&self, words: &dyn Words) -> String {
+        match self {
+            Self::Entered(_, passage) => passage.tell(),
+            Self::Adopted { claim } => adopted(claim, words),
+            Self::Acting { acts, cause, again } => acting(acts, cause, *again, words),
+            Self::Failed(failure) | Self::StillWrong(failure) => failure.tell(words),
+            Self::Recovered(failure) => format!("Over: {}", failure.tell(words)),
+            Self::ObjectPutRight => "What was wrong with the object has been put right.".to_owned(),
+            Self::StillWaiting(waiting) => waiting.tell(words),
+            Self::InspectedAgain => "The inventory was taken again.".to_owned(),
+            Self::AssumedBooted => Passage::AssumedBooted.tell(),
+            Self::LeftPost => "The BMC tells now that the server has left POST.".to_owned(),
+            Self::OverrideLetGo => "The BMC lets go of the boot override: the next start boots the disk.".to_owned(),
+            Self::OverrideKept { target, refusal } => {
+                let said = refusal.as_ref().map(|refusal| format!(" (it says: {})", refusal.tell(words)));
+                format!(
+                    "The BMC keeps the boot override {} and did not take Hdd instead in {} tries{}. The next restart of the server would boot from there again: set the override by hand.",
+                    target.as_str(),
+                    pace::DISARM_TRIES,
+                    said.unwrap_or_default()
+                )
+            }
+            Self::RestartSkipped { released: true } => format!(
+                "The host was released and its server is off, so the restart that was requested before ({}) was not carried out.",
+                words.restart()
+            ),
+            Self::RestartSkipped { released: false } => format!(
+                "The server is off and should stay off ({}), so it was not restarted.",
+                words.power_request(false)
+            ),
+            Self::RestartRefused { times, failure } => format!(
+                "The BMC refused to restart the server {times} times ({}). To have it tried again, {}.",
+                failure.tell(words),
+                words.to_restart_again()
+            ),
+            Self::RestartUnconfirmed(failure) => format!(
+                "The BMC did not confirm the restart ({}). It may have happened, so it is not repeated. If the server did not restart, {}.",
+                failure.tell(words),
+                words.to_restart_again()
+            ),
+            Self::GhostClaim { consumer } => {
+                format!("The claim of {consumer} is taken off: there is no such claimer, and nothing was done for it.")
+            }
+            Self::LeftAsItIs(neglect) => {
+                format!("Forgotten although the server could not be cleaned up: {}", neglect.tell(words))
+            }
+            Self::ForcedDeletion => "Forgotten by force; the server was left as it is.".to_owned(),
+        }
+    }
+}
+
+impl Passage {
+    /// The sentence.
+    pub fn tell(&self) -> String {
+        let text = match self {
+            Self::AnotherAddress => "The address was changed: this is another server.",
+            Self::BmcAnswers => "The BMC answers.",
+            Self::InventoryTaken { claimable: true } => "The inventory is taken; the host can be claimed.",
+            Self::InventoryTaken { claimable: false } => "The inventory is taken.",
+            Self::Claimed(consumer) => return format!("Claimed by {consumer}."),
+            Self::OwnerAsked => "To be provisioned, as the owner asked.",
+            Self::AnotherOrder => {
+                "The server was not seen to boot what was ordered, and the order was changed: preparing the new one."
+            }
+            Self::BootPrepared => "The boot is prepared; powering on.",
+            Self::Booted(Sign::ConfigFetched) => "The system that was booted has fetched its configuration.",
+            Self::Booted(Sign::OverrideUsed) => "The server is on and has used the boot override.",
+            Self::Booted(Sign::PostOver) => "The server is on and has left POST, as its BMC tells.",
+            Self::AssumedBooted => ASSUMED_BOOTED,
+            Self::Released => "Released; switching off and cleaning up.",
+            Self::ReleasedUntouched => "Released before anything was done.",
+            Self::CleanedUp => "Switched off and cleaned up; the host can be claimed.",
+            Self::Detached => "Detached: neither watched nor touched.",
+            Self::Parked => "Under maintenance: watched, not touched.",
+            Self::Quarantined => "In quarantine: nobody can claim the host; watched, not touched.",
+            Self::Deleted => "To be forgotten.",
+            Self::Back => "Back under management.",
+        };
+        text.to_owned()
+    }
+}
+
+impl Neglect {
+    fn tell(&self, words: &dyn Words) -> String {
+        match self {
+            Self::Rival(rival) => format!("{rival} names the same one and was there first."),
+            Self::AddressChanged(target) => format!("it was at {target}, and the address was changed."),
+            Self::Unreachable(target) => format!("the server at {target} cannot be reached under the new address."),
+            Self::Failed(failure) => failure.tell(words),
+        }
+    }
+}
+
+impl Note {
+    /// The sentence.
+    pub fn tell(&self, words: &dyn Words) -> String {
+        match self {
+            Self::Adopted { claim, asked } => {
+                let asked = asked.as_ref().map(|asked| {
+                    let counts = if asked.counts_when_off {
+                        "counts once the server was seen off"
+                    } else {
+                        "counts for nothing"
+                    };
+                    format!(" Its present value \"{}\" {counts}.", asked.text)
+                });
+                format!("{}{}", adopted(claim, words), asked.unwrap_or_default())
+            }
+            Self::OrderChanged => format!(
+                "The order ({}) was changed after the host had been provisioned. Nothing is done about it: only a new claim provisions again.",
+                words.order()
+            ),
+            Self::PowerRequestOutdated { online, since } => {
+                let (before, instead) = match since {
+                    Since::Claim => ("claimed", "the power is left to whoever uses the host"),
+                    Since::Release => ("released", "the server stays off until somebody asks for power again"),
+                };
+                format!(
+                    "{} was set before the host was {before} and is not applied: {instead}. To apply it now, {}.",
+                    words.power_request(*online),
+                    words.to_ask_for_power(*online)
+                )
+            }
+        }
+    }
+}
+
+/// What is said of a host that came to us in use.
+fn adopted(claim: &str, words: &dyn Words) -> String {
+    format!(
+        "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, {}.",
+        words.to_provision(claim)
+    )
+}
+
+impl Cause {
+    /// Why, and who asked.
+    pub fn tell(&self, words: &dyn Words) -> String {
+        match self {
+            Self::PowerRequest { online } => format!("{} is {online}", words.power()),
+            Self::RestartRequest { id } => format!("restart request \"{id}\" ({})", words.restart()),
+            Self::Deployment { consumer } => format!("deployment for {consumer}"),
+            Self::Release { consumer: Some(consumer) } => format!("release by {consumer}"),
+            Self::Release { consumer: None } => "release of the host".to_owned(),
+            Self::Deletion => "deletion of the host".to_owned(),
+        }
+    }
+}
+
+fn acting(acts: &[Act], cause: &Cause, again: bool, words: &dyn Words) -> String {
+    let all = acts.iter().map(act).collect::<Vec<_>>().join(", ");
+    let mut letters = all.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let again = if again { " again" } else { "" };
+    format!("{first}{}{again}; cause: {}.", letters.as_str(), cause.tell(words))
+}
+
+/// What is done, as the middle of a sentence.
+fn act(act: &Act) -> String {
+    match act {
+        Act::PowerOn => "powering on".to_owned(),
+        Act::ShutDown => "asking the operating system to shut down".to_owned(),
+        Act::PowerOff => "powering off".to_owned(),
+        Act::Restart => "restarting".to_owned(),
+        Act::InsertMedia { url } => format!("inserting the image {}", without_secrets(url)),
+        Act::EjectMedia => "ejecting virtual media".to_owned(),
+        Act::SetBoot(wish) => format!("setting the boot override to {}", wish.target.as_str()),
+        Act::ClearBoot => "clearing the boot override".to_owned(),
+    }
+}
