@@ -15,6 +15,7 @@ mod image;
 mod layers;
 mod power;
 mod program;
+mod reference;
 mod report;
 mod run;
 mod show;
