@@ -13,6 +13,7 @@ mod docs;
 mod hosts;
 mod image;
 mod layers;
+mod links;
 mod power;
 mod program;
 mod reference;
