@@ -10,7 +10,7 @@ BINARY ?=
 build docker-build release: export BESKAR7_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test soak lint fmt manifests install uninstall docker-build docker-push deploy undeploy release run standalone demo bench bench-api bench-machines bench-iso
+.PHONY: help setup build test soak lint fmt manifests docs install uninstall docker-build docker-push deploy undeploy release run standalone demo bench bench-api bench-machines bench-iso
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ fmt: ## Format the code
 
 manifests: ## Generate the CRDs in config/crd
 	cargo run --quiet -p beskar7-api --example manifests config/crd
+
+docs: ## Rewrite the generated pages in docs/reference: fields.md and flags.md
+	BESKAR7_BLESS=1 cargo test --quiet -p beskar7 --test it reference::
 
 install: ## Install the CRDs into the current cluster
 	$(KUBECTL) apply --server-side -k config/crd

@@ -28,7 +28,7 @@ pub struct Difference {
     pub ours: Option<Value>,
 }
 
-/// A difference that we live with; documented in `docs/standalone.md`.
+/// A difference that we live with; documented in `docs/reference/api-server.md`.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownDifference {
     /// The names of the cases' test functions.

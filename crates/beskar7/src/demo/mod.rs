@@ -120,7 +120,7 @@ async fn walk(args: &Args, shutdown: &CancellationToken) -> anyhow::Result<()> {
     output::print(&format!(
         "\nThat was the life of a server, {claimed} times over, in {seconds:.0} s. On your own desk:\n\n  \
          beskar7 standalone --simulate 20         # the same with an API server for kubectl\n  \
-         beskar7 standalone --data DIR            # real servers: README.md, Register a server\n"
+         beskar7 standalone --data DIR            # real servers: docs/use/first-server.md\n"
     ))
 }
 

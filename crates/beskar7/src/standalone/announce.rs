@@ -19,7 +19,7 @@ pub(super) fn text(site: &Site, folder: &Folder, fleet: Option<&Fleet>, api_only
     };
     let third = match &first {
         Some(name) => format!("{beskar7} show {name}"),
-        None => format!("{beskar7} apply -f server-01.yaml          # README: Register a server"),
+        None => format!("{beskar7} apply -f server-01.yaml          # docs/use/first-server.md"),
     };
     let end = match folder {
         Folder::Lasting(path) => format!("Ctrl-C ends it; everything is kept in {}.", path.display()),

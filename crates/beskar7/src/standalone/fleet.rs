@@ -30,7 +30,7 @@ pub(super) struct FleetArgs {
     /// Whose BMCs; several take turns, and mix is all of them
     #[arg(long, value_name = "NAME", default_value = "mix", value_delimiter = ',', requires = "simulate", value_parser = personalities())]
     personality: Vec<String>,
-    /// What goes wrong with them: a fault in JSON, a list of faults, or a file with either (docs/simulator.md)
+    /// What goes wrong with them: a fault in JSON, a list of faults, or a file with either (docs/develop/simulator.md)
     #[arg(long, value_name = "FAULTS", requires = "simulate")]
     faults: Option<String>,
     /// Seed of serial numbers, UUIDs, MAC addresses and hardware
@@ -68,7 +68,7 @@ fn read_faults(given: &str) -> anyhow::Result<Vec<Fault>> {
     let one_or_many = if text.trim_start().starts_with('[') { text } else { format!("[{text}]") };
     match serde_json::from_str(&one_or_many) {
         Ok(faults) => Ok(faults),
-        Err(error) => bail!("--faults: {error}; docs/simulator.md lists what can go wrong"),
+        Err(error) => bail!("--faults: {error}; docs/develop/simulator.md lists what can go wrong"),
     }
 }
 

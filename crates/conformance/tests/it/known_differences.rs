@@ -1,4 +1,4 @@
-//! The differences that we live with. `docs/standalone.md` says the same to users, and a test keeps the two equal.
+//! The differences that we live with. `docs/reference/api-server.md` says the same to users, and a test keeps the two equal.
 
 use std::fmt::Write as _;
 
@@ -57,7 +57,7 @@ pub(crate) const KNOWN_DIFFERENCES: &[KnownDifference] = &[
     },
 ];
 
-const DOCUMENT: &str = include_str!("../../../../docs/standalone.md");
+const DOCUMENT: &str = include_str!("../../../../docs/reference/api-server.md");
 
 /// The list as it is in the documentation: one point for each reason, with the cases that show it.
 fn list() -> String {
@@ -81,5 +81,9 @@ fn the_documentation_lists_the_known_differences() {
     let (_, points) = section.split_once("\n- ").expect("a list of differences");
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let expected = list();
-    assert_eq!(words(&format!("- {points}")), words(&expected), "docs/standalone.md should list:\n\n{expected}");
+    assert_eq!(
+        words(&format!("- {points}")),
+        words(&expected),
+        "docs/reference/api-server.md should list:\n\n{expected}"
+    );
 }

@@ -133,7 +133,7 @@ impl Cluster {
 
     /// Whether a test ends here because it is about something that the embedded API server does not promise.
     ///
-    /// What it lacks is listed in `docs/standalone.md`.
+    /// What it lacks is listed in `docs/develop/testing.md`.
     #[expect(clippy::print_stderr, reason = "a test that did less than its name says must say so")]
     pub fn is_embedded_and_has(&self, lack: &str) -> bool {
         if self.embedded {

@@ -25,7 +25,7 @@ async fn a_cluster_lives_and_dies_under_cluster_api_1_10() {
 async fn a_cluster_lives_and_dies_under(release: CapiRelease) {
     // Four in each failure domain. Workers are spread by what is left, so that the control plane finds one in each.
     let site = Site::start(release, 12).await;
-    site.check_readme().await;
+    site.check_guide().await;
     site.apply_cluster(1, 2).await;
     site.wait_for_running(1, 2).await;
     site.check_nodes_and_machines().await;

@@ -63,11 +63,11 @@ impl Site {
         self.world.apply(&Workload::fit(&manifests)).await;
     }
 
-    /// What the README tells users to apply is accepted.
-    pub(crate) async fn check_readme(&self) {
-        let readme = include_str!("../../../../README.md");
+    /// What docs/use/cluster-api.md tells users to apply is accepted.
+    pub(crate) async fn check_guide(&self) {
+        let guide = include_str!("../../../../docs/use/cluster-api.md");
         let manifest =
-            readme.split("with this `cluster.yaml`").nth(1).and_then(|rest| rest.split("```").nth(1)).unwrap();
+            guide.split("with this `cluster.yaml`").nth(1).and_then(|rest| rest.split("```").nth(1)).unwrap();
         let manifest = manifest.trim_start_matches("yaml");
         let resources = manifest.matches("\nkind: ").count();
         assert_eq!(resources, 6);
