@@ -46,6 +46,8 @@ pub(super) struct Temper {
     pub(super) stuck: bool,
     /// Shows "once" as "continuous", and keeps it.
     pub(super) continuous: bool,
+    /// Shows the target of every override in a word of its own.
+    pub(super) override_word: Option<BootTarget>,
     /// Shows no boot override at all.
     pub(super) silent_boot: bool,
     /// Does not tell how far a boot has come.
@@ -91,6 +93,7 @@ impl Temper {
             ignores: 0,
             stuck: false,
             continuous: false,
+            override_word: None,
             silent_boot: false,
             silent_progress: false,
             deaf: false,
@@ -326,10 +329,14 @@ impl Server {
         let image = self.media.clone().filter(|_| !self.temper.nameless_media);
         let image = image.map(|image| if self.temper.odd_names { odd_name(&image) } else { image });
         let used = self.used.clone().filter(|_| self.temper.shows_used_override);
+        let mut shown = used.unwrap_or_else(|| self.boot.clone());
+        if let Some(word) = self.temper.override_word.clone().filter(|_| !shown.is_clear()) {
+            shown.target = word;
+        }
         let drive = Media { slot: "Cd".into(), image, inserted: self.media.is_some() };
         Ok(Seen {
             power,
-            boot: (!self.temper.silent_boot).then(|| used.unwrap_or_else(|| self.boot.clone())),
+            boot: (!self.temper.silent_boot).then_some(shown),
             progress,
             media: (scope >= Scope::Boot).then(|| if self.temper.no_drive { Vec::new() } else { vec![drive] }),
             hardware: (scope >= Scope::Inventory).then(|| Box::new(self.temper.hardware())),
