@@ -300,7 +300,8 @@ impl Scene<'_> {
 
     /// What the BMC keeps that may boot the same again at every later start.
     fn kept_override(&self, seen: &Seen) -> Option<Kept> {
-        let shown = seen.boot.as_ref().filter(|boot| boot.persistence == Persistence::Continuous && !boot.is_clear())?;
+        let shown =
+            seen.boot.as_ref().filter(|boot| boot.persistence == Persistence::Continuous && !boot.is_clear())?;
         let armed = self.record.anchor.undo().into_iter().filter_map(|undo| match undo {
             Undo::Boot(target) => Some(target),
             Undo::Media => None,

@@ -234,7 +234,7 @@ impl Scene<'_> {
             self.held_back();
             return true;
         }
-        self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen, url)
+        self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen)
     }
 
     /// Whether the next start follows the plan; if not, does what brings it there. What is there must have been put there by us just
@@ -263,6 +263,9 @@ impl Scene<'_> {
             }
             None => {
                 let acts = self.acts_that_arm(plan, seen);
+                if let Some(Act::InsertMedia { url }) = acts.iter().find(|act| matches!(act, Act::InsertMedia { .. })) {
+                    self.claim_drive(url, seen);
+                }
                 self.act(Deed::PrepareBoot, acts, plan.look);
                 self.wait("PreparingBoot", "Preparing the boot.", pace::PREPARE_LIMIT);
             }
@@ -271,11 +274,12 @@ impl Scene<'_> {
     }
 
     /// What has to be done of a plan. A server that runs may run from what is in its drive: that is not ejected, and the image of
-    /// its own deployment can stay.
+    /// its own deployment can stay. So does ours in a drive that servers share: should it be another's after all, it is not ejected.
     fn acts_that_arm(&self, plan: &Plan, seen: &Seen) -> Vec<Act> {
         let may_eject = seen.power == PowerState::Off && seen.media.iter().flatten().any(Media::is_occupied);
         let is_there = |check: &Check| matches!(check, Check::Image(_)) && check.holds(seen);
-        let stays = self.record.phase == Phase::Provisioned && plan.armed.iter().any(is_there);
+        let may_stay = self.record.phase == Phase::Provisioned || seen.shares_drives;
+        let stays = may_stay && plan.armed.iter().any(is_there);
         let is_due = |act: &Act| match act {
             Act::EjectMedia => may_eject && !stays,
             Act::InsertMedia { .. } => !stays,
@@ -502,7 +506,9 @@ fn awaits_release(claim: &Claim, author: Author) -> String {
 /// Why this server cannot take an image, as far as its first look tells: nothing is done to it then.
 fn refusal(seen: &Seen) -> Option<Failure> {
     let message = "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), boot it from the network, or use another host.";
+    let disabled = "Remote media are disabled in the settings of the BMC (RMediaStatus), so it shows no virtual CD drive, and nothing is done to the server. Enable them there, boot the server from the network, or use another host.";
     let has_none = seen.media.as_ref().is_some_and(Vec::is_empty);
+    let message = if seen.media_disabled { disabled } else { message };
     has_none.then(|| Failure::new(Kind::NoVirtualMedia, message))
 }
 

@@ -160,7 +160,11 @@ fn a_kept_override_is_turned_to_the_disk_although_the_order_was_changed_afterwar
         world.goal.order = later.clone();
         world.server.temper.silent_boot = false;
         world.run(3600);
-        assert_eq!((world.acts(), &world.server.boot.target), (vec!["SetBoot"], &BootTarget::Hdd), "{first:?} {later:?}");
+        assert_eq!(
+            (world.acts(), &world.server.boot.target),
+            (vec!["SetBoot"], &BootTarget::Hdd),
+            "{first:?} {later:?}"
+        );
         assert_eq!(world.server.starts, 1, "{first:?} {later:?}");
     }
 }
