@@ -27,6 +27,8 @@ const ENABLE_PAUSE: Duration = Duration::from_secs(5);
 /// The virtual CD drives as they were seen.
 pub(crate) struct Found {
     pub(crate) drives: Vec<Media>,
+    /// Whether there are none because remote media are disabled.
+    pub(crate) is_disabled: bool,
     /// Whether they are other servers' as well.
     pub(crate) is_shared: bool,
     /// By which schemes images are fetched, if by some only.
@@ -110,7 +112,8 @@ impl RedfishSystem {
             // They come when an image is to be inserted.
             drives.push(Media { slot: "remote media, switched off".into(), image: None, inserted: false });
         }
-        Ok(Found { drives, is_shared, schemes: schemes(&slots.drives, known.quirks) })
+        let is_disabled = drives.is_empty() && known.remote_media.is_disabled;
+        Ok(Found { drives, is_disabled, is_shared, schemes: schemes(&slots.drives, known.quirks) })
     }
 
     /// Switches images from afar on, where the BMC says that they are off, and waits for the drives to come.
@@ -119,7 +122,16 @@ impl RedfishSystem {
             // Finding the drives reads the manager.
             self.find_slots(known).await?;
         }
-        let known = self.known().unwrap_or_else(|| known.clone());
+        let mut known = self.known().unwrap_or_else(|| known.clone());
+        if known.remote_media.is_disabled {
+            // Somebody may have switched them on since.
+            self.read_manager(&known).await?;
+            known = self.known().unwrap_or(known);
+            if !known.remote_media.is_disabled {
+                self.find_slots(&known).await?;
+                known = self.known().unwrap_or(known);
+            }
+        }
         if !known.remote_media.is_disabled {
             return Ok(known);
         }

@@ -88,6 +88,7 @@ impl RedfishSystem {
             boot: known.boot.as_override(known.quirks),
             progress: progress(view, known.quirks),
             media: None,
+            media_disabled: false,
             shares_drives: false,
             image_schemes: Vec::new(),
             hardware: None,
@@ -107,6 +108,7 @@ impl RedfishSystem {
         }
         if scope == Scope::Boot {
             let found = self.look_at_media().await?;
+            seen.media_disabled = found.is_disabled;
             seen.media = Some(found.drives);
             seen.shares_drives = found.is_shared;
             seen.image_schemes = found.schemes;

@@ -236,6 +236,9 @@ pub struct Seen {
     pub progress: BootProgress,
     /// Virtual CD drives; `None` when this look did not include them.
     pub media: Option<Vec<Media>>,
+    /// Whether there are no drives because remote media are disabled in the BMC's settings.
+    #[serde(default)]
+    pub media_disabled: bool,
     /// Whether these drives are not of this server alone: what is in them may be what another one runs from.
     #[serde(default)]
     pub shares_drives: bool,

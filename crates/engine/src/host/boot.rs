@@ -38,6 +38,14 @@ enum Shown {
     Never,
 }
 
+/// An override that is kept for every later start.
+enum Kept {
+    /// We set it.
+    Ours(BootTarget),
+    /// It may be what we set, in the BMC's own word, or somebody else's.
+    Unclear(BootTarget),
+}
+
 impl Scene<'_> {
     pub(super) fn start(&mut self) -> Flow {
         self.record.media = None;
@@ -251,27 +259,51 @@ impl Scene<'_> {
 
     /// Takes back an override that would boot the same again at every later start, once.
     pub(super) fn take_back_override(&mut self) -> Flow {
-        let is_over = self.record.disarming.as_ref().is_some_and(|disarming| disarming.over);
-        let is_wanted = self.plan().is_some_and(|plan| plan.after == After::SameAgain) && !self.order_was_changed();
-        if is_over || is_wanted || self.record.anchor.adopted {
+        let (tries, is_over) = self.record.disarming.as_ref().map_or((0, false), |it| (it.tries, it.over));
+        let is_same_again = self.plan().is_some_and(|plan| plan.after == After::SameAgain);
+        let is_wanted = is_same_again && !self.order_was_changed();
+        if (is_over && tries > 0) || is_wanted || self.record.anchor.adopted {
             return GO_ON;
         }
         let Some(seen) = self.glance() else { return GO_ON };
-        if let Some(kept) = self.kept_override(seen) {
-            return self.disarm_boot(&kept);
-        }
-        if let Some(disarming) = &mut self.record.disarming {
-            disarming.over = true;
-            self.remember(Happening::OverrideLetGo);
+        match self.kept_override(seen) {
+            Some(Kept::Ours(target)) => return self.disarm_boot(&target),
+            Some(Kept::Unclear(target)) if !is_over => self.leave_unclear_override(target),
+            Some(Kept::Unclear(_)) => {}
+            None if tries > 0 => self.end_disarming(),
+            None => {}
         }
         GO_ON
     }
 
-    /// What of ours the BMC would boot at every later start.
-    fn kept_override(&self, seen: &Seen) -> Option<BootTarget> {
-        let shown = seen.boot.as_ref().filter(|boot| boot.persistence == Persistence::Continuous)?;
-        let is_ours = self.record.anchor.undo().contains(&Undo::Boot(shown.target.clone()));
-        is_ours.then(|| shown.target.clone())
+    fn end_disarming(&mut self) {
+        if let Some(disarming) = &mut self.record.disarming {
+            disarming.over = true;
+            self.remember(Happening::OverrideLetGo);
+        }
+    }
+
+    /// What the BMC keeps that may boot the same again at every later start.
+    fn kept_override(&self, seen: &Seen) -> Option<Kept> {
+        let shown =
+            seen.boot.as_ref().filter(|boot| boot.persistence == Persistence::Continuous && !boot.is_clear())?;
+        let armed = self.record.anchor.undo().into_iter().filter_map(|undo| match undo {
+            Undo::Boot(target) => Some(target),
+            Undo::Media => None,
+        });
+        let armed: Vec<_> = armed.collect();
+        let target = shown.target.clone();
+        if armed.contains(&target) {
+            return Some(Kept::Ours(target));
+        }
+        armed.iter().any(|ours| recipe::may_mean(&target, ours)).then_some(Kept::Unclear(target))
+    }
+
+    /// Nothing is done about an override that may be somebody's wish.
+    fn leave_unclear_override(&mut self, target: BootTarget) {
+        let tries = self.record.disarming.as_ref().map_or(0, |disarming| disarming.tries);
+        self.record.disarming = Some(Disarming { tries, last: self.now(), over: true });
+        self.tell(Happening::OverrideUnclear { target });
     }
 
     fn disarm_boot(&mut self, kept: &BootTarget) -> Flow {

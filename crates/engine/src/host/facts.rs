@@ -213,7 +213,10 @@ pub enum Finding {
     /// The server can be booted for nobody.
     NoBootMethod,
     /// The BMC shows no virtual CD drive.
-    NoVirtualMedia,
+    NoVirtualMedia {
+        /// Whether because remote media are disabled in its settings.
+        disabled: bool,
+    },
     /// The server runs although nobody asked for it.
     ServerRunning,
     /// The server was not seen to boot what was ordered.
@@ -305,7 +308,7 @@ impl Finding {
         match self {
             Self::AnchorChecksum | Self::AnchorWentBack { .. } => Kind::AnchorEdited,
             Self::NoBootMethod => Kind::NoBootMethod,
-            Self::NoVirtualMedia => Kind::NoVirtualMedia,
+            Self::NoVirtualMedia { .. } => Kind::NoVirtualMedia,
             Self::ServerRunning => Kind::ServerRunning,
             Self::BootIgnored { .. } => Kind::BootIgnored,
             Self::PowerStuck { .. } | Self::RestartStuck { .. } => Kind::PowerStuck,
@@ -363,6 +366,11 @@ pub enum Happening {
         /// What the BMC says to that.
         refusal: Option<Failure>,
     },
+    /// The BMC keeps a boot override that may be ours or somebody else's.
+    OverrideUnclear {
+        /// The override.
+        target: BootTarget,
+    },
     /// A restart that was asked for is not carried out.
     RestartSkipped {
         /// Whether because the host was released; else because the server should stay off.
@@ -403,6 +411,7 @@ impl Happening {
             Self::LeftPost => "LeftPost",
             Self::OverrideLetGo => "BootOverrideLetGo",
             Self::OverrideKept { .. } => "BootOverrideKept",
+            Self::OverrideUnclear { .. } => "BootOverrideUnclear",
             Self::RestartSkipped { .. } => "RestartSkipped",
             Self::RestartRefused { .. } => "RestartRefused",
             Self::RestartUnconfirmed(_) => "RestartUnconfirmed",
@@ -419,6 +428,7 @@ impl Happening {
             | Self::StillWaiting(_)
             | Self::StillWrong(_)
             | Self::OverrideKept { .. }
+            | Self::OverrideUnclear { .. }
             | Self::RestartSkipped { .. }
             | Self::RestartRefused { .. }
             | Self::RestartUnconfirmed(_)

@@ -191,6 +191,10 @@ impl Scene<'_> {
         if was_refused(failure) {
             self.record.media = None;
         }
+        if failure.kind == Kind::MediaRefused {
+            // Whatever is in a shared drive now is not what we were about to insert.
+            self.record.anchor.image = None;
+        }
         self.fail(Origin::Act, failure.clone(), at);
     }
 

@@ -204,10 +204,10 @@ impl Scene<'_> {
     fn refuse_unfit(&mut self, plan: &Plan, seen: &Seen) -> Flow {
         if let Some(url) = plan.image() {
             if seen.media.as_ref().is_some_and(Vec::is_empty) {
-                return self.fail_to_act(Finding::NoVirtualMedia);
+                return self.fail_to_act(Finding::NoVirtualMedia { disabled: seen.media_disabled });
             }
             self.check_scheme(seen, url)?;
-            self.leave_drive_of_others(seen, url)?;
+            self.leave_drive_of_others(seen)?;
         }
         self.leave_running_server(seen)
     }
@@ -230,6 +230,9 @@ impl Scene<'_> {
             Some(_) => self.fail_to_act(not_armed(seen, plan))?,
             None => {
                 let acts = self.acts_that_arm(plan, seen);
+                if let Some(Act::InsertMedia { url }) = acts.iter().find(|act| matches!(act, Act::InsertMedia { .. })) {
+                    self.claim_drive(url, seen);
+                }
                 self.act(Deed::PrepareBoot, acts, plan.look);
                 self.wait(Waiting::PreparingBoot, pace::PREPARE_LIMIT);
             }
@@ -238,11 +241,12 @@ impl Scene<'_> {
     }
 
     /// What has to be done of a plan. A server that runs may run from what is in its drive: that is not ejected, and the image of
-    /// its own deployment can stay.
+    /// its own deployment can stay. So does ours in a drive that servers share: should it be another's after all, it is not ejected.
     fn acts_that_arm(&self, plan: &Plan, seen: &Seen) -> Vec<Act> {
         let may_eject = seen.power == PowerState::Off && seen.media.iter().flatten().any(Media::is_occupied);
         let is_there = |check: &Check| matches!(check, Check::Image(_)) && check.holds(seen);
-        let stays = self.record.phase == Phase::Provisioned && plan.armed.iter().any(is_there);
+        let may_stay = self.record.phase == Phase::Provisioned || seen.shares_drives;
+        let stays = may_stay && plan.armed.iter().any(is_there);
         let is_due = |act: &Act| match act {
             Act::EjectMedia => may_eject && !stays,
             Act::InsertMedia { .. } => !stays,

@@ -88,13 +88,10 @@ pub enum Sign {
 }
 
 /// What follows the boot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
-    /// Later starts boot the disk. A BMC that would boot from `kept` again is told so.
-    Disk {
-        /// What the override was set to.
-        kept: BootTarget,
-    },
+    /// Later starts boot the disk.
+    Disk,
     /// Every start that we cause is armed again.
     SameAgain,
 }
@@ -127,7 +124,7 @@ impl Recipe {
             signs: SIGNS,
             silence: pace::SETTLE,
             after: match self.starts() {
-                Starts::First => After::Disk { kept: target.clone() },
+                Starts::First => After::Disk,
                 Starts::EveryByUs => After::SameAgain,
             },
             undo: Vec::new(),
@@ -192,7 +189,7 @@ impl Check {
 }
 
 /// Whether a BMC that shows `shown` may mean `target`: some have words of their own, and a virtual CD drive is a USB device.
-fn may_mean(shown: &BootTarget, target: &BootTarget) -> bool {
+pub(super) fn may_mean(shown: &BootTarget, target: &BootTarget) -> bool {
     match shown {
         BootTarget::Other(_) => true,
         BootTarget::Usb => *target == BootTarget::Cd,

@@ -274,11 +274,11 @@ pub enum Deed {
 /// Taking back a boot override that the BMC keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disarming {
-    /// How often it was tried.
+    /// How often it was tried; never, if it is not clear whose it is.
     pub tries: u32,
-    /// When last.
+    /// When last, or when it was told about.
     pub last: Timestamp,
-    /// Whether nothing more is done about it: it is gone, or the BMC will not let it go.
+    /// Whether nothing more is done about it: it is gone, the BMC will not let it go, or nobody knows whose it is.
     pub over: bool,
 }
 

@@ -9,20 +9,35 @@ use super::{
 use crate::server::{Media, Seen, without_secrets};
 
 impl Scene<'_> {
-    /// Remembers what the BMC shows of an image that we inserted, so that we know it again.
+    /// An image that is about to be inserted into a shared drive is ours. That is stored before it is done: whoever starts after a
+    /// crash, and with the status lost, must know which image to eject.
+    pub(super) fn claim_drive(&mut self, url: &str, seen: &Seen) {
+        if seen.shares_drives {
+            self.record.anchor.image = Some(mark(url));
+        }
+    }
+
+    /// Remembers what the BMC shows of an image that we inserted, so that we know it again in its own words.
     pub(super) fn mark_our_image(&mut self, seen: &Seen) {
+        if !seen.shares_drives {
+            return;
+        }
         let inserted = self.record.media.as_ref().is_none_or(|moving| moving.inserts);
         let outcome = self.latest_sight().and_then(|bmc| bmc.act.as_ref());
         let performed = outcome.is_some_and(|act| act.number == self.record.acted && act.result.is_ok());
-        if seen.shares_drives && performed && inserted && self.doing(Deed::PrepareBoot).is_some() {
-            self.record.anchor.image = occupied(seen).next().map(mark);
+        let is_preparing = self.doing(Deed::PrepareBoot).is_some();
+        match occupied(seen).next() {
+            Some(drive) if performed && inserted && is_preparing => self.record.anchor.image = Some(mark_of(drive)),
+            // What is not in the drive, nor on its way there, is not ours any more: the next image in it may be another's.
+            None if self.record.media.is_none() && !is_preparing => self.record.anchor.image = None,
+            _ => {}
         }
     }
 
     /// Stops at a drive that others share and that holds what is not ours.
-    pub(super) fn leave_drive_of_others(&mut self, seen: &Seen, url: &str) -> Flow {
+    pub(super) fn leave_drive_of_others(&mut self, seen: &Seen) -> Flow {
         self.mark_our_image(seen);
-        let Some(drive) = occupied(seen).find(|drive| seen.shares_drives && !self.is_ours(drive, Some(url))) else {
+        let Some(drive) = occupied(seen).find(|drive| seen.shares_drives && !self.is_ours(drive)) else {
             return GO_ON;
         };
         let image = drive.image.as_deref().map(without_secrets);
@@ -42,12 +57,15 @@ impl Scene<'_> {
 
     /// Whether a drive holds something that is ours to eject.
     pub(super) fn holds_our_image(&self, seen: &Seen) -> bool {
-        occupied(seen).any(|drive| !seen.shares_drives || self.is_ours(drive, None))
+        occupied(seen).any(|drive| !seen.shares_drives || self.is_ours(drive))
     }
 
-    fn is_ours(&self, drive: &Media, url: Option<&str>) -> bool {
-        let is_marked = self.record.anchor.image.as_ref().is_some_and(|ours| *ours == mark(drive));
-        is_marked || (drive.image.is_some() && drive.image.as_deref() == url)
+    /// Whether we inserted it. That it is what we were ordered to insert says nothing: neighbours often run the same image.
+    fn is_ours(&self, drive: &Media) -> bool {
+        let shown = drive.image.as_deref().unwrap_or_default();
+        // Older versions marked an image by all that was shown of it.
+        let marks = [mark(shown), checksum(shown)];
+        self.record.anchor.image.as_ref().is_some_and(|ours| marks.contains(ours))
     }
 }
 
@@ -55,7 +73,16 @@ fn occupied(seen: &Seen) -> impl Iterator<Item = &Media> {
     seen.media.iter().flatten().filter(|drive| drive.is_occupied())
 }
 
-/// Tells one image from another without repeating its URL, which may bear a ticket.
-fn mark(drive: &Media) -> String {
-    checksum(drive.image.as_deref().unwrap_or_default())
+fn mark_of(drive: &Media) -> String {
+    mark(drive.image.as_deref().unwrap_or_default())
+}
+
+/// Tells one image from another without repeating its URL, which may bear a ticket. BMCs add a port, or drop scheme and query.
+fn mark(image: &str) -> String {
+    let rest = image.split(['?', '#']).next().unwrap_or_default();
+    let rest = rest.split_once("://").map_or(rest, |(_, rest)| rest);
+    let (host, path) = rest.split_once('/').unwrap_or(("", rest));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    checksum(&format!("{}/{path}", host.to_ascii_lowercase()))
 }

@@ -196,7 +196,8 @@ impl Finding {
                 "The BMC shows neither a virtual CD drive nor a boot from the network, so the server cannot be booted for anybody, and nothing is done to it. Enable virtual media in the BMC (it may need a licence) and {}, or use another host.",
                 words.to_inspect()
             ),
-            Self::NoVirtualMedia => "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), boot it from the network, or use another host.".to_owned(),
+            Self::NoVirtualMedia { disabled: true } => "Remote media are disabled in the settings of the BMC (RMediaStatus), so it shows no virtual CD drive, and nothing is done to the server. Enable them there, boot the server from the network, or use another host.".to_owned(),
+            Self::NoVirtualMedia { disabled: false } => "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), boot it from the network, or use another host.".to_owned(),
             Self::ServerRunning => format!(
                 "The server runs although nobody asked for it ({} is not set), so somebody may use it. No machine takes it, and nothing was done to it. Set {} to have it switched off, or {} to have it taken as it is.",
                 words.power(),
@@ -318,6 +319,10 @@ impl Happening {
                     said.unwrap_or_default()
                 )
             }
+            Self::OverrideUnclear { target } => format!(
+                "The BMC shows the boot override {}, which it keeps for every start and which was not set by us in these words. It may be how this BMC shows the boot that was ordered, or somebody else's setting, so it is left as it is. If the next restart should boot the disk, clear the override in the BMC.",
+                target.as_str()
+            ),
             Self::RestartSkipped { released: true } => format!(
                 "The host was released and its server is off, so the restart that was requested before ({}) was not carried out.",
                 words.restart()

@@ -141,6 +141,68 @@ fn an_override_that_the_bmc_keeps_is_turned_to_the_disk_unless_every_start_wants
 }
 
 #[test]
+fn a_kept_override_is_turned_to_the_disk_although_the_order_was_changed_afterwards() {
+    let changed = |recipe| wanting(recipe).order;
+    for (first, later) in [
+        (iso(Starts::First), changed(iso(Starts::EveryByUs))),
+        (iso(Starts::First), changed(pxe(Starts::EveryByUs))),
+        (pxe(Starts::First), changed(pxe(Starts::EveryByUs))),
+        (pxe(Starts::EveryByUs), changed(pxe(Starts::First))),
+        (iso(Starts::First), None),
+    ] {
+        let mut world = World::with(wanting(first.clone()));
+        world.server.temper.continuous = true;
+        // Nothing is turned yet: the BMC hides the override until the order was changed.
+        world.server.temper.silent_boot = true;
+        world.run_to(Phase::Provisioned);
+        world.consumer = crate::host::Whereabouts::Alive;
+        world.log.clear();
+        world.goal.order = later.clone();
+        world.server.temper.silent_boot = false;
+        world.run(3600);
+        assert_eq!(
+            (world.acts(), &world.server.boot.target),
+            (vec!["SetBoot"], &BootTarget::Hdd),
+            "{first:?} {later:?}"
+        );
+        assert_eq!(world.server.starts, 1, "{first:?} {later:?}");
+    }
+}
+
+#[test]
+fn a_kept_override_in_a_word_that_we_did_not_set_is_told_about_once_and_left_alone() {
+    for (recipe, word, told) in [
+        (iso(Starts::First), BootTarget::Other("UefiBootNext".into()), true),
+        (pxe(Starts::First), BootTarget::Other("UefiBootNext".into()), true),
+        (iso(Starts::First), BootTarget::Usb, true),
+        (pxe(Starts::First), BootTarget::Usb, false),
+        (iso(Starts::EveryByUs), BootTarget::Usb, false),
+    ] {
+        let mut world = World::with(wanting(recipe.clone()));
+        world.server.temper.continuous = true;
+        world.run_until(60, |world| world.acts().contains(&"PowerOn"));
+        world.log.clear();
+        world.server.temper.override_word = Some(word.clone());
+        world.run_to(Phase::Provisioned);
+        world.run(24 * 3600);
+        assert_eq!((world.acts(), world.fault(), world.wait()), (vec![], None, None), "{recipe:?} {word:?}");
+        let events = world.events.iter().filter(|event| **event == "BootOverrideUnclear").count();
+        assert_eq!(events, usize::from(told), "{recipe:?} {word:?}");
+        // As soon as the BMC says plainly that it is ours, it is turned.
+        world.server.temper.override_word = None;
+        world.run(3600);
+        let turned = recipe.starts() == Starts::First;
+        assert_eq!(world.acts(), if turned { vec!["SetBoot"] } else { vec![] }, "{recipe:?} {word:?}");
+        // And the end of the claim clears whatever is there.
+        world.server.temper.override_word = Some(word);
+        world.goal = Goal::default();
+        world.consumer = crate::host::Whereabouts::Gone;
+        world.run_to(Phase::Available);
+        assert!(world.server.is_tidy(), "{recipe:?}");
+    }
+}
+
+#[test]
 fn an_override_that_somebody_else_set_is_not_taken_back() {
     let mut world = provisioned_by(iso(Starts::First));
     world.log.clear();

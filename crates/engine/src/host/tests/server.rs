@@ -46,6 +46,8 @@ pub(super) struct Temper {
     pub(super) stuck: bool,
     /// Shows "once" as "continuous", and keeps it.
     pub(super) continuous: bool,
+    /// Shows the target of every override in a word of its own.
+    pub(super) override_word: Option<BootTarget>,
     /// Shows no boot override at all.
     pub(super) silent_boot: bool,
     /// Does not tell how far a boot has come.
@@ -72,6 +74,8 @@ pub(super) struct Temper {
     pub(super) image_schemes: Vec<String>,
     /// Cannot tell these parts of the inventory.
     pub(super) unread: Vec<Part>,
+    /// Shows no drives, because remote media are disabled in its settings.
+    pub(super) media_disabled: bool,
     /// The next look goes on with these.
     pub(super) goes_on: bool,
 }
@@ -91,6 +95,7 @@ impl Temper {
             ignores: 0,
             stuck: false,
             continuous: false,
+            override_word: None,
             silent_boot: false,
             silent_progress: false,
             deaf: false,
@@ -104,6 +109,7 @@ impl Temper {
             shares_drives: false,
             image_schemes: Vec::new(),
             unread: Vec::new(),
+            media_disabled: false,
             goes_on: false,
         }
     }
@@ -120,6 +126,8 @@ pub(super) struct Server {
     pub(super) on: bool,
     pub(super) runs: Runs,
     pub(super) media: Option<String>,
+    /// Another server runs from what is in the drive.
+    pub(super) is_neighbours: bool,
     pub(super) boot: BootOverride,
     pub(super) uuid: Option<String>,
     pub(super) certificate: Option<String>,
@@ -170,6 +178,7 @@ impl Server {
             on: false,
             runs: Runs::Nothing,
             media: None,
+            is_neighbours: false,
             boot: no_override(),
             uuid: Some("u-1".into()),
             certificate: Some("c-1".into()),
@@ -204,6 +213,7 @@ impl Server {
         }
         for (_, media) in self.moving.extract_if(.., |(at, _)| *at <= now) {
             self.media = media;
+            self.is_neighbours = false;
         }
         if let Some(at) = self.posting.filter(|at| *at <= now && self.on) {
             self.posting = None;
@@ -326,12 +336,18 @@ impl Server {
         let image = self.media.clone().filter(|_| !self.temper.nameless_media);
         let image = image.map(|image| if self.temper.odd_names { odd_name(&image) } else { image });
         let used = self.used.clone().filter(|_| self.temper.shows_used_override);
+        let mut shown = used.unwrap_or_else(|| self.boot.clone());
+        if let Some(word) = self.temper.override_word.clone().filter(|_| !shown.is_clear()) {
+            shown.target = word;
+        }
+        let has_no_drive = self.temper.no_drive || self.temper.media_disabled;
         let drive = Media { slot: "Cd".into(), image, inserted: self.media.is_some() };
         Ok(Seen {
             power,
-            boot: (!self.temper.silent_boot).then(|| used.unwrap_or_else(|| self.boot.clone())),
+            boot: (!self.temper.silent_boot).then_some(shown),
             progress,
-            media: (scope >= Scope::Boot).then(|| if self.temper.no_drive { Vec::new() } else { vec![drive] }),
+            media: (scope >= Scope::Boot).then(|| if has_no_drive { Vec::new() } else { vec![drive] }),
+            media_disabled: self.temper.media_disabled,
             hardware: (scope >= Scope::Inventory).then(|| Box::new(self.temper.hardware())),
             uuid: self.uuid.clone(),
             certificate: self.certificate.clone(),
@@ -344,7 +360,7 @@ impl Server {
     /// Off, without media of ours and without override.
     pub(super) fn is_tidy(&self) -> bool {
         let media = self.moving.last().map_or(&self.media, |(_, media)| media);
-        let is_anothers = self.temper.shares_drives && media.as_deref() != Some(super::IMAGE);
+        let is_anothers = self.is_neighbours || (self.temper.shares_drives && media.as_deref() != Some(super::IMAGE));
         !self.on && self.changing.is_none_or(|(_, on)| !on) && (media.is_none() || is_anothers) && self.boot.is_clear()
     }
 }

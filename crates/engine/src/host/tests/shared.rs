@@ -1,6 +1,10 @@
 //! What keeps an image out of a drive is found out before anything is done: drives that servers share, and schemes.
 
-use super::{IMAGE, OTHER_IMAGE, ordered, world::World};
+use super::{
+    IMAGE, OTHER_IMAGE, ordered,
+    server::Runs,
+    world::{Mishap, World},
+};
 use crate::{
     failure::Kind,
     host::{Act, Goal, Phase, Presence},
@@ -52,6 +56,85 @@ fn a_release_leaves_another_servers_image_in_a_shared_drive() {
     world.run_to(Phase::Available);
     assert_eq!(world.server.media.as_deref(), Some(OTHER_IMAGE));
     assert!(!world.log.contains(&Act::EjectMedia));
+}
+
+#[test]
+fn a_drive_that_holds_the_same_image_for_another_server_is_not_emptied() {
+    let mut world = sharing();
+    world.server.media = Some(IMAGE.into());
+    world.goal = ordered("a", IMAGE);
+    world.log.clear();
+    world.run(3600);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    assert_eq!((world.fault(), world.server.media.as_deref()), (Some(Kind::MediaRefused), Some(IMAGE)));
+    world.goal = Goal::default();
+    world.run_to(Phase::Available);
+    assert_eq!(world.server.media.as_deref(), Some(IMAGE));
+}
+
+#[test]
+fn an_image_that_was_inserted_just_before_a_crash_is_known_as_ours() {
+    for odd_names in [false, true] {
+        for status_is_lost in [false, true] {
+            for is_released in [false, true] {
+                let case = format!("odd names {odd_names}, status lost {status_is_lost}, released {is_released}");
+                let mut world = sharing();
+                world.server.temper.odd_names = odd_names;
+                world.goal = ordered("a", IMAGE);
+                while world.server.media.is_none() {
+                    let inserts = world.decide().acts.iter().any(|act| matches!(act, Act::InsertMedia { .. }));
+                    let next = world.reconcile(if inserts { Mishap::CrashBeforeLook } else { Mishap::Nothing });
+                    world.now = world.now.max(next);
+                    world.server.tick(world.now);
+                }
+                if status_is_lost {
+                    world.status = None;
+                }
+                if is_released {
+                    world.goal = Goal::default();
+                    world.run_to(Phase::Available);
+                    assert_eq!(world.server.media, None, "{case}");
+                } else {
+                    world.run_to(Phase::Provisioned);
+                    assert_eq!(world.server.runs, Runs::Image(IMAGE.into()), "{case}");
+                    assert!(!world.acts().contains(&"EjectMedia"), "{case}: {:?}", world.acts());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_image_that_was_refused_is_not_ours_when_a_neighbour_inserts_the_same() {
+    let mut world = sharing();
+    world.server.temper.fails = Some(("InsertMedia", Kind::MediaRefused));
+    world.goal = ordered("a", IMAGE);
+    world.run_until(600, |world| world.fault() == Some(Kind::MediaRefused));
+    world.server.temper.fails = None;
+    world.server.media = Some(IMAGE.into());
+    world.server.is_neighbours = true;
+    world.log.clear();
+    world.run(3600);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    world.goal = Goal::default();
+    world.run_to(Phase::Available);
+    assert_eq!(world.server.media.as_deref(), Some(IMAGE));
+}
+
+#[test]
+fn disabled_remote_media_are_told_before_anything_is_done() {
+    let mut world = World::available();
+    world.server.temper.media_disabled = true;
+    world.goal = ordered("a", IMAGE);
+    world.log.clear();
+    world.run(600);
+    assert!(world.log.is_empty(), "{:?}", world.log);
+    let fault = world.record().fault.unwrap();
+    assert_eq!(fault.failure.kind, Kind::NoVirtualMedia);
+    assert!(fault.failure.message.contains("RMediaStatus"), "{}", fault.failure.message);
+    assert!(!fault.failure.message.contains("licence"), "{}", fault.failure.message);
+    world.server.temper.media_disabled = false;
+    world.run_to(Phase::Provisioned);
 }
 
 #[test]
