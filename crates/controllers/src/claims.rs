@@ -2,7 +2,6 @@
 //!
 //! Every write bears the resourceVersion that it was decided on.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,27 +11,25 @@ use engine::claim::{self, Act, Goal, Memory, Owner, Refusal, Sight, Standing, st
 use engine::host::{Claim, Consumer};
 use engine::placement::{BootWay, Request};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::controller::Action;
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::reflector::Store;
 use kube::{Api, Client, Resource, ResourceExt};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
-use crate::cluster_api::{ClusterApi, MachineView, paused_itself};
+use crate::cluster_api::{ClusterApi, MachineView, cluster_named, paused_itself};
 use crate::consumer;
 use crate::depot::{Inspector, Question};
-use crate::dialect::{HostDialect, HostKey};
+use crate::dialect::HostDialect;
 use crate::herald::{Herald, News};
 use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::nodes::{Awaited, Nodes};
+use crate::object::{Object, ObjectId, api};
 use crate::placer::{Placer, Wanted};
 use crate::roster::{Held, Holding, OrderOnHost, Roster};
 
@@ -50,14 +47,7 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 /// A kind of resource that claims hosts, and how it is to be understood.
 pub(crate) trait ClaimDialect: Send + Sync + 'static {
     /// The resource.
-    type Claim: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Serialize
-        + Send
-        + Sync
-        + 'static;
+    type Claim: Object;
     /// The hosts that it claims.
     type Hosts: HostDialect;
 
@@ -125,12 +115,12 @@ pub(crate) struct ClaimView<'a, C> {
 pub(crate) enum Error {
     /// Somebody else wrote the object in between: what was decided is void.
     #[error("{0} was changed by someone else meanwhile")]
-    Conflict(HostKey),
+    Conflict(ObjectId),
     /// The API server did not take a write.
     #[error("{object}: cannot write {what}: {source}")]
     Write {
         /// The claim or the host.
-        object: HostKey,
+        object: ObjectId,
         /// What was written.
         what: &'static str,
         /// Why.
@@ -139,7 +129,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    fn of(object: &HostKey, what: &'static str, error: kube::Error) -> Self {
+    fn of(object: &ObjectId, what: &'static str, error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) if status.code == 409 => Self::Conflict(object.clone()),
             error => Self::Write { object: object.clone(), what, source: Box::new(error) },
@@ -201,8 +191,8 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     async fn decide(&self, seen: Arc<D::Claim>) -> Result<Option<Duration>, Error> {
         let mut claim = self.latest.newest(seen);
         for _ in 0..DECISIONS {
-            let key = HostKey::of(claim.as_ref());
-            if self.placer.is_writing(&name_of(&key)) {
+            let key = ObjectId::of(claim.as_ref());
+            if self.placer.is_writing(&key.by_name()) {
                 // We are woken when it is known how that ended.
                 return Ok(None);
             }
@@ -212,7 +202,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                 return Ok(None);
             }
             let decision = self.look(&claim, &key);
-            if !decision.step.acts.contains(&Act::Place) && !self.placer.withdraw(&name_of(&key)) {
+            if !decision.step.acts.contains(&Act::Place) && !self.placer.withdraw(&key.by_name()) {
                 return Ok(None);
             }
             match self.carry_out(&claim, &key, &decision).await? {
@@ -223,7 +213,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         Ok(Some(Duration::from_millis(100)))
     }
 
-    fn look(&self, claim: &D::Claim, key: &HostKey) -> Decision {
+    fn look(&self, claim: &D::Claim, key: &ObjectId) -> Decision {
         let memory = D::memory(claim);
         let mut holdings = memory.id.as_ref().map(|id| self.roster.holdings(id)).unwrap_or_default();
         for held in &mut holdings {
@@ -239,7 +229,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             host: holdings.first().map(|held| held.holding.host.clone()),
             doubles: holdings.iter().skip(1).map(|held| held.holding.host.clone()).collect(),
             image: self.image(claim),
-            refusal: self.placer.refusal(&name_of(key)),
+            refusal: self.placer.refusal(&key.by_name()),
             now: self.clock.now(),
         };
         Decision { step: step(&goal, &memory, &sight), memory, owner: sight.owner, holdings }
@@ -251,7 +241,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let view = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
         let secret = view.and_then(|view| view.data_secret);
         let is_there = |name: &String| {
-            self.secrets.get(&ObjectRef::new(name).within(&claim.namespace().unwrap_or_default())).is_some()
+            self.secrets.get(&ObjectId::named::<Secret>(claim.namespace().as_deref(), name).object_ref()).is_some()
         };
         match machine.bootstrap {
             claim::Bootstrap::Ready if !secret.as_ref().is_some_and(is_there) => {
@@ -267,13 +257,13 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         known.unwrap_or(claim::Image::Unknown)
     }
 
-    fn look_at_image(&self, claim: &D::Claim, key: &HostKey) {
+    fn look_at_image(&self, claim: &D::Claim, key: &ObjectId) {
         if let (Some(question), Some(inspector)) = (D::image(claim), &self.inspector) {
-            inspector.look(&question, &name_of(key));
+            inspector.look(&question, &key.by_name());
         }
     }
 
-    async fn carry_out(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Next<D::Claim>, Error> {
+    async fn carry_out(&self, claim: &D::Claim, key: &ObjectId, decision: &Decision) -> Result<Next<D::Claim>, Error> {
         // What names the provider lifts the block in the same write.
         if !decision.step.acts.iter().any(|act| matches!(act, Act::NameProvider(_)))
             && let Some(written) = self.block_move(claim, key, decision).await?
@@ -340,7 +330,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     /// An id for the claim and a hold on its object, in one write.
-    async fn protect(&self, claim: &D::Claim, key: &HostKey) -> Result<D::Claim, Error> {
+    async fn protect(&self, claim: &D::Claim, key: &ObjectId) -> Result<D::Claim, Error> {
         let id = format!("{:016x}{:04x}", fastrand::u64(..), fastrand::u16(..));
         let mut finalizers = claim.finalizers().to_vec();
         if !finalizers.iter().any(|finalizer| finalizer == D::FINALIZER) {
@@ -350,7 +340,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         self.write(claim, key, patch, "claim id").await
     }
 
-    fn ask(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) {
+    fn ask(&self, claim: &D::Claim, key: &ObjectId, decision: &Decision) {
         let Some(id) = &decision.memory.id else { return };
         let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
         let mut request = D::request(claim, machine.as_ref(), self.domain_keys(claim));
@@ -362,7 +352,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let refusals = decision.step.refusals.iter().filter(|refusal| refusal.holds(now));
         request.refused_by = refusals.map(|refusal| (refusal.host.clone(), refusal.why.reason.clone())).collect();
         let wanted = Wanted { request, claim: D::order(claim, id, machine.as_ref()) };
-        self.placer.ask(&name_of(key), wanted);
+        self.placer.ask(&key.by_name(), wanted);
     }
 
     async fn reorder(&self, claim: &D::Claim, decision: &Decision, host: &str) -> Result<(), Error> {
@@ -375,30 +365,30 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     /// The node of a machine that runs is awaited until Cluster API has seen it.
-    fn await_node(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) {
+    fn await_node(&self, claim: &D::Claim, key: &ObjectId, decision: &Decision) {
         let Some(cluster_api) = &self.cluster_api else { return };
         let machine = cluster_api.machine_of(claim).filter(|machine| !machine.has_node);
         let uuid = decision.holdings.first().and_then(|held| held.holding.uuid.clone());
         match (&decision.step.standing, machine, uuid) {
             (Standing::Provisioned { provider, .. }, Some(machine), Some(uuid)) => {
-                let cluster = (key.namespace.clone(), machine.cluster);
-                self.nodes.expect(&name_of(key), Awaited { cluster, provider: provider.clone(), uuid });
+                let cluster = cluster_named(key.namespace(), &machine.cluster);
+                self.nodes.expect(&key.by_name(), Awaited { cluster, provider: provider.clone(), uuid });
             }
-            _ => self.nodes.forget(&name_of(key)),
+            _ => self.nodes.forget(&key.by_name()),
         }
     }
 
     /// Why nothing may be done to the host of a claim, as of now and not as of the watch: a server is at stake.
-    async fn paused_now(&self, key: &HostKey, decision: &Decision) -> Option<String> {
+    async fn paused_now(&self, key: &ObjectId, decision: &Decision) -> Option<String> {
         self.cluster_api.as_ref()?;
         let consumer = Consumer {
             api_version: D::Claim::api_version(&()).into_owned(),
             kind: D::Claim::kind(&()).into_owned(),
-            namespace: key.namespace.clone(),
+            namespace: key.namespace().to_owned(),
             name: key.name.clone(),
         };
         let claim = Claim { id: decision.memory.id.clone().unwrap_or_default(), consumer };
-        consumer::pause(&self.client, &claim, &key.namespace, true).await
+        consumer::pause(&self.client, &claim, key.namespace(), true).await
     }
 
     async fn release(&self, decision: &Decision, quarantine: Option<&str>) -> Result<(), Error> {
@@ -425,7 +415,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     async fn write_host(&self, held: &Held, mut patch: Value, what: &'static str) -> Result<(), Error> {
         let key = &held.key;
-        let hosts: Api<<D::Hosts as HostDialect>::Host> = Api::namespaced(self.client.clone(), &key.namespace);
+        let hosts = key.api::<<D::Hosts as HostDialect>::Host>(&self.client);
         patch["metadata"]["uid"] = json!(key.uid);
         patch["metadata"]["resourceVersion"] = json!(held.version.to_string());
         let written = hosts.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
@@ -441,15 +431,15 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     /// Whether a host bears the claim, as of now and not as of the watch: a claim that is left behind is a server lost.
-    async fn is_borne(&self, key: &HostKey, id: &str) -> Result<bool, Error> {
-        let hosts: Api<<D::Hosts as HostDialect>::Host> = Api::namespaced(self.client.clone(), &key.namespace);
+    async fn is_borne(&self, key: &ObjectId, id: &str) -> Result<bool, Error> {
+        let hosts = api::<<D::Hosts as HostDialect>::Host>(&self.client, key.namespace.as_deref());
         let ours = ListParams::default().fields(&format!("spec.consumerRef.name={}", key.name));
         let found =
             hosts.list(&ours).await.map_err(|error| Error::of(key, "nothing before its host is known", error))?;
         Ok(found.iter().any(|host| host.annotations().get(D::ID_ANNOTATION).is_some_and(|borne| borne == id)))
     }
 
-    async fn let_go(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Next<D::Claim>, Error> {
+    async fn let_go(&self, claim: &D::Claim, key: &ObjectId, decision: &Decision) -> Result<Next<D::Claim>, Error> {
         if decision.holdings.is_empty()
             && let Some(id) = &decision.memory.id
             && self.is_borne(key, id).await?
@@ -471,7 +461,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     async fn write(
         &self,
         claim: &D::Claim,
-        key: &HostKey,
+        key: &ObjectId,
         mut patch: Value,
         what: &'static str,
     ) -> Result<D::Claim, Error> {
@@ -482,7 +472,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     /// Writes the status if it says something new, and answers with the object as it is then.
-    async fn tell(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Option<D::Claim>, Error> {
+    async fn tell(&self, claim: &D::Claim, key: &ObjectId, decision: &Decision) -> Result<Option<D::Claim>, Error> {
         let view = ClaimView {
             claim,
             standing: &decision.step.standing,
@@ -516,7 +506,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     async fn block_move(
         &self,
         claim: &D::Claim,
-        key: &HostKey,
+        key: &ObjectId,
         decision: &Decision,
     ) -> Result<Option<D::Claim>, Error> {
         let is_served = D::image(claim).is_some();
@@ -529,7 +519,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         self.write(claim, key, patch, "move block").await.map(Some)
     }
 
-    fn remember(&self, key: &HostKey, what: &'static str, written: kube::Result<D::Claim>) -> Result<D::Claim, Error> {
+    fn remember(&self, key: &ObjectId, what: &'static str, written: kube::Result<D::Claim>) -> Result<D::Claim, Error> {
         self.metrics.api_write(D::NAME, what, written.is_ok());
         match written {
             Ok(claim) => {
@@ -554,20 +544,20 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     /// Nothing is done for it any more. How it ended is remembered until the watch has shown that: it may still show the
     /// claim as it was before its deletion, and such a one would get a host.
-    fn retire(&self, key: &HostKey) {
-        self.placer.withdraw(&name_of(key));
-        self.nodes.forget(&name_of(key));
+    fn retire(&self, key: &ObjectId) {
+        self.placer.withdraw(&key.by_name());
+        self.nodes.forget(&key.by_name());
     }
 
     /// The watch has shown its end, which a finalizer does not prevent that is added at the moment of a deletion.
-    pub(crate) fn forget(&self, key: &HostKey) {
-        self.placer.forget(&name_of(key));
-        self.nodes.forget(&name_of(key));
+    pub(crate) fn forget(&self, key: &ObjectId) {
+        self.placer.forget(&key.by_name());
+        self.nodes.forget(&key.by_name());
         self.latest.forget(key);
     }
 
-    fn api(&self, key: &HostKey) -> Api<D::Claim> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+    fn api(&self, key: &ObjectId) -> Api<D::Claim> {
+        key.api(&self.client)
     }
 }
 
@@ -585,8 +575,4 @@ enum Next<C> {
     Decide(C),
     /// Nothing, until something changes or this time has passed.
     Rest(Option<Duration>),
-}
-
-fn name_of(key: &HostKey) -> (String, String) {
-    (key.namespace.clone(), key.name.clone())
 }

@@ -16,9 +16,9 @@ use tracing::{debug, info, warn};
 use crate::beskar7::cluster as dialect;
 use crate::clock::Clock;
 use crate::cluster_api::{ClusterApi, MachineView, paused_itself};
-use crate::dialect::HostKey;
 use crate::latest::Latest;
 use crate::metrics::Metrics;
+use crate::object::ObjectId;
 use crate::roster::Roster;
 
 const NAME: &str = "beskar7cluster";
@@ -31,7 +31,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[error("{cluster}: cannot write its {what}: {source}")]
 pub(crate) struct Error {
-    cluster: HostKey,
+    cluster: ObjectId,
     what: &'static str,
     source: Box<kube::Error>,
 }
@@ -67,7 +67,7 @@ impl ClusterLoop {
     async fn decide(&self, seen: Arc<Beskar7Cluster>) -> Result<Option<Duration>, Error> {
         let mut cluster = self.latest.newest(seen);
         for _ in 0..DECISIONS {
-            let key = HostKey::of(cluster.as_ref());
+            let key = ObjectId::of(cluster.as_ref());
             let protected = cluster.finalizers().iter().any(|finalizer| finalizer == names::CLUSTER_FINALIZER);
             if cluster.metadata.deletion_timestamp.is_some() && !protected {
                 self.latest.forget(&key);
@@ -126,7 +126,7 @@ impl ClusterLoop {
     async fn write(
         &self,
         cluster: &Beskar7Cluster,
-        key: &HostKey,
+        key: &ObjectId,
         mut patch: Value,
         what: &'static str,
     ) -> Result<Beskar7Cluster, Error> {
@@ -136,7 +136,7 @@ impl ClusterLoop {
         self.remember(key, what, written)
     }
 
-    async fn write_status(&self, cluster: &Beskar7Cluster, key: &HostKey, status: Value) -> Result<(), Error> {
+    async fn write_status(&self, cluster: &Beskar7Cluster, key: &ObjectId, status: Value) -> Result<(), Error> {
         let patch = Patch::Apply(json!({
             "apiVersion": Beskar7Cluster::api_version(&()),
             "kind": Beskar7Cluster::kind(&()),
@@ -150,7 +150,7 @@ impl ClusterLoop {
 
     fn remember(
         &self,
-        key: &HostKey,
+        key: &ObjectId,
         what: &'static str,
         written: kube::Result<Beskar7Cluster>,
     ) -> Result<Beskar7Cluster, Error> {
@@ -160,8 +160,8 @@ impl ClusterLoop {
         Ok(cluster)
     }
 
-    fn api(&self, key: &HostKey) -> Api<Beskar7Cluster> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+    fn api(&self, key: &ObjectId) -> Api<Beskar7Cluster> {
+        key.api(&self.client)
     }
 }
 

@@ -15,6 +15,7 @@ use engine::host::{
 };
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -25,13 +26,14 @@ use crate::brake::{Answer, Brake};
 use crate::clock::Clock;
 use crate::consumer;
 use crate::depot::{Depot, Session, Sessions};
-use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, anchor, server_identity};
+use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, anchor, server_identity};
 use crate::fingerprint;
 use crate::hands::{Hands, Job, Line};
 use crate::herald::{Herald, News};
 use crate::index::Index;
 use crate::latest::Latest;
 use crate::metrics::Metrics;
+use crate::object::ObjectId;
 use crate::vault::Vault;
 
 /// How often one reconcile may step: once, and once more for each question that the step may ask.
@@ -55,12 +57,12 @@ struct Paused {
 pub enum Error {
     /// Somebody else wrote the object in between: what was decided is void.
     #[error("{0} was changed by someone else meanwhile")]
-    Conflict(HostKey),
+    Conflict(ObjectId),
     /// The API server did not take a write.
     #[error("{host}: cannot write its {what}: {source}")]
     Write {
         /// The host.
-        host: HostKey,
+        host: ObjectId,
         /// `anchor`, `status`, `claim` or `finalizer`.
         what: &'static str,
         /// Why.
@@ -110,7 +112,7 @@ pub struct HostLoop<D: HostDialect> {
 /// A host as one reconcile sees it.
 struct Case<'a, D: HostDialect> {
     host: &'a D::Host,
-    key: HostKey,
+    key: ObjectId,
     goal: Goal,
     remembered: Remembered,
     connection: Result<Connection, Failure>,
@@ -149,7 +151,7 @@ impl<D: HostDialect> HostLoop<D> {
     pub(crate) async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, Error> {
         let host = self.latest.newest(host);
         let host = host.as_ref();
-        let key = HostKey::of(host);
+        let key = ObjectId::of(host);
         if !self.hands.knows(&key) {
             // The watch has shown its end after this was begun.
             return Ok(None);
@@ -177,12 +179,14 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    fn case<'a>(&self, host: &'a D::Host, key: HostKey, goal: Goal) -> Case<'a, D> {
+    fn case<'a>(&self, host: &'a D::Host, key: ObjectId, goal: Goal) -> Case<'a, D> {
         let remembered = Remembered { anchor: anchor(host), record: D::record(host) };
         let known = remembered.anchor.as_ref().ok().and_then(Option::as_ref);
         let connection = D::connection(host, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
         let (inputs, target) = match &connection {
-            Ok(connection) => (fingerprint::inputs(connection, &self.vault, &key.namespace), connection.target()),
+            Ok(connection) => {
+                (fingerprint::inputs(connection, &self.vault, key.namespace.as_deref()), connection.target())
+            }
             // An address that makes no sense says nothing about the server of a host in use; a free host has none then.
             Err(failure) => {
                 let known = remembered.record.as_ref().filter(|record| record.anchor.is_in_use());
@@ -210,7 +214,7 @@ impl<D: HostDialect> HostLoop<D> {
             consumer: Whereabouts::NotLookedUp,
             fetched: self.session(&case.key, case.deployment()).and_then(|session| Some(session.fetched?.at.0)),
             claimer: Whereabouts::NotLookedUp,
-            rival: self.index.rival(&case.key).map(|rival| rival.to_string()),
+            rival: self.index.rival(&case.key).map(|rival| rival_words(&case.key, &rival)),
             granted: Vec::new(),
             held: None,
             spread: spread(&case.key),
@@ -247,9 +251,9 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// A host whose cluster is paused is looked at, but nothing is done to it.
-    async fn check_pause(&self, key: &HostKey, step: &Step) -> Result<(), Paused> {
+    async fn check_pause(&self, key: &ObjectId, step: &Step) -> Result<(), Paused> {
         let Some(claim) = &step.record.anchor.claim else { return Ok(()) };
-        match consumer::pause(&self.client, claim, &key.namespace, self.cluster_api).await {
+        match consumer::pause(&self.client, claim, key.namespace(), self.cluster_api).await {
             Some(why) => Err(Paused {
                 why,
                 number: step.record.acted,
@@ -260,22 +264,22 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    async fn look_up_consumer(&self, key: &HostKey, step: &Step) -> Whereabouts {
+    async fn look_up_consumer(&self, key: &ObjectId, step: &Step) -> Whereabouts {
         match &step.record.anchor.claim {
-            Some(claim) => consumer::whereabouts(&self.client, claim, &key.namespace).await,
+            Some(claim) => consumer::whereabouts(&self.client, claim, key.namespace()).await,
             None => Whereabouts::Gone,
         }
     }
 
     async fn look_up_claimer(&self, case: &Case<'_, D>) -> Whereabouts {
         match &case.goal.claim {
-            Some(claim) => consumer::claimer(&self.client, claim, &case.key.namespace).await,
+            Some(claim) => consumer::claimer(&self.client, claim, case.key.namespace()).await,
             None => Whereabouts::Gone,
         }
     }
 
-    fn ask_brake(&self, key: &HostKey, ask: Ask, sight: &mut Sight) {
-        match self.brake.ask(&key.to_string(), ask) {
+    fn ask_brake(&self, key: &ObjectId, ask: Ask, sight: &mut Sight) {
+        match self.brake.ask(key, ask) {
             Answer::Go => sight.granted.push(ask),
             Answer::Held { message, again_in, .. } => {
                 let again_in = SignedDuration::try_from(again_in).unwrap_or(SignedDuration::from_secs(60));
@@ -286,8 +290,9 @@ impl<D: HostDialect> HostLoop<D> {
 
     async fn connect(&self, case: &Case<'_, D>) -> Result<(), Failure> {
         let connection = case.connection.as_ref().map_err(Clone::clone)?;
-        let namespace = &case.key.namespace;
-        let credentials = self.vault.credentials(namespace, &connection.credentials).await?;
+        let namespace = case.key.namespace.as_deref();
+        let secret = |name: &str| ObjectId::named::<Secret>(namespace, name);
+        let credentials = self.vault.credentials(&secret(&connection.credentials)).await?;
         let trust = self.vault.trust(namespace, &connection.trust).await?;
         let line = Line {
             key: fingerprint::line(connection, &self.vault, namespace),
@@ -298,12 +303,9 @@ impl<D: HostDialect> HostLoop<D> {
         // Of what was read just now, which may be newer than what this case began with: a password is tried once.
         let inputs = fingerprint::inputs(connection, &self.vault, namespace);
         self.hands.connect(&case.key, &inputs, line).map_err(|failure| match &connection.trust {
-            TrustWish::CaBundle(secret) if failure.kind == Kind::TrustInvalid => Failure::new(
+            TrustWish::CaBundle(name) if failure.kind == Kind::TrustInvalid => Failure::new(
                 failure.kind,
-                format!(
-                    "{} (Secret {namespace}/{secret}). Correct it; the change is noticed at once.",
-                    failure.message
-                ),
+                format!("{} ({:#}). Correct it; the change is noticed at once.", failure.message, secret(name)),
             ),
             _ => failure,
         })
@@ -352,36 +354,36 @@ impl<D: HostDialect> HostLoop<D> {
 
     /// Keeps the host's place among the deployments only as long as something happens for it.
     fn settle_slot(&self, case: &Case<'_, D>, step: &Step) {
-        let name = case.key.to_string();
+        let name = &case.key;
         let fault = step.record.fault.as_ref();
         let is_held = fault.is_some_and(|fault| fault.inputs == case.inputs && self.clock.now() < fault.next_try);
         match step.record.phase {
-            Phase::Preparing | Phase::Provisioning if is_held => self.brake.rest(&name),
+            Phase::Preparing | Phase::Provisioning if is_held => self.brake.rest(name),
             Phase::Preparing if case.goal.order.is_some() => {}
             // Its place was taken before a restart, or by another leader.
-            Phase::Provisioning => self.brake.resume(&name),
-            _ => self.brake.done(&name),
+            Phase::Provisioning => self.brake.resume(name),
+            _ => self.brake.done(name),
         }
-        self.brake.mark(&name, fault.is_some());
+        self.brake.mark(name, fault.is_some());
     }
 
-    fn submit(&self, key: &HostKey, number: u64, acts: Vec<Act>, look: Option<Scope>) {
+    fn submit(&self, key: &ObjectId, number: u64, acts: Vec<Act>, look: Option<Scope>) {
         if let Some(look) = look {
             self.hands.submit(key, Job { number, acts, look });
         }
     }
 
-    fn session(&self, key: &HostKey, deployment: Option<&str>) -> Option<Session> {
+    fn session(&self, key: &ObjectId, deployment: Option<&str>) -> Option<Session> {
         self.sessions.of(key, deployment)
     }
 
     /// What was told of deployments that are over is of no use any more. What is left behind is found again at the next change.
-    fn close_sessions(&self, key: &HostKey, deployment: Option<&str>) {
+    fn close_sessions(&self, key: &ObjectId, deployment: Option<&str>) {
         for stale in self.sessions.stale(key, deployment) {
-            let sessions: Api<BootSession> = Api::namespaced(self.client.clone(), &key.namespace);
+            let sessions = stale.api::<BootSession>(&self.client);
             self.herald.spawn(async move {
-                let deleted = sessions.delete(&stale, &DeleteParams::default()).await;
-                deleted.inspect_err(|error| debug!(%error, session = stale, "session not deleted")).ok();
+                let deleted = sessions.delete(&stale.name, &DeleteParams::default()).await;
+                deleted.inspect_err(|error| debug!(%error, session = %stale, "session not deleted")).ok();
             });
         }
     }
@@ -420,7 +422,7 @@ impl<D: HostDialect> HostLoop<D> {
         self.patch_metadata(host, &case.key, metadata, "anchor").await.map(Some)
     }
 
-    async fn let_go(&self, host: &D::Host, key: &HostKey) -> Result<(), Error> {
+    async fn let_go(&self, host: &D::Host, key: &ObjectId) -> Result<(), Error> {
         let rest: Vec<_> = host.finalizers().iter().filter(|finalizer| *finalizer != D::FINALIZER).collect();
         match self.patch_metadata(host, key, json!({ "finalizers": rest }), "finalizer").await {
             Err(Error::Write { source, .. }) if is_gone(&source) => self.latest.put(host),
@@ -434,7 +436,7 @@ impl<D: HostDialect> HostLoop<D> {
     async fn patch_metadata(
         &self,
         host: &D::Host,
-        key: &HostKey,
+        key: &ObjectId,
         metadata: serde_json::Value,
         what: &'static str,
     ) -> Result<D::Host, Error> {
@@ -442,7 +444,7 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// Takes off a claim that nothing was done for. The one thing that this loop writes beside metadata and status.
-    async fn take_claim_off(&self, host: &D::Host, key: &HostKey) -> Result<(), Error> {
+    async fn take_claim_off(&self, host: &D::Host, key: &ObjectId) -> Result<(), Error> {
         self.patch(host, key, D::without_claim(), "claim").await?;
         info!(host = %key, "the claim of a ghost was taken off");
         Ok(())
@@ -451,7 +453,7 @@ impl<D: HostDialect> HostLoop<D> {
     async fn patch(
         &self,
         host: &D::Host,
-        key: &HostKey,
+        key: &ObjectId,
         mut patch: serde_json::Value,
         what: &'static str,
     ) -> Result<D::Host, Error> {
@@ -461,7 +463,7 @@ impl<D: HostDialect> HostLoop<D> {
         self.remember(key, what, written)
     }
 
-    async fn store_status(&self, host: &D::Host, key: &HostKey, status: serde_json::Value) -> Result<(), Error> {
+    async fn store_status(&self, host: &D::Host, key: &ObjectId, status: serde_json::Value) -> Result<(), Error> {
         let patch = Patch::Apply(json!({
             "apiVersion": D::Host::api_version(&()),
             "kind": D::Host::kind(&()),
@@ -473,7 +475,7 @@ impl<D: HostDialect> HostLoop<D> {
         self.remember(key, "status", written).map(drop)
     }
 
-    fn remember(&self, key: &HostKey, what: &'static str, written: kube::Result<D::Host>) -> Result<D::Host, Error> {
+    fn remember(&self, key: &ObjectId, what: &'static str, written: kube::Result<D::Host>) -> Result<D::Host, Error> {
         self.metrics.api_write(D::NAME, what, written.is_ok());
         match written {
             Ok(host) => {
@@ -489,8 +491,8 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    async fn pause(&self, host: &D::Host, key: &HostKey, why: &str, seen: Option<&Seen>) -> Result<(), Error> {
-        self.brake.rest(&key.to_string());
+    async fn pause(&self, host: &D::Host, key: &ObjectId, why: &str, seen: Option<&Seen>) -> Result<(), Error> {
+        self.brake.rest(key);
         match D::paused_status(host, why, seen, self.clock.now()) {
             Some(status) => self.store_status(host, key, status).await,
             None => Ok(()),
@@ -499,18 +501,18 @@ impl<D: HostDialect> HostLoop<D> {
 
     /// Nothing is done for it any more. How it ended is remembered until the watch has shown that: it may still show the
     /// host as it was before its deletion, and such a one would be looked at.
-    fn retire(&self, key: &HostKey) {
+    fn retire(&self, key: &ObjectId) {
         self.hands.forget(key);
-        self.brake.forget(&key.to_string());
+        self.brake.forget(key);
     }
 
     /// The watch has shown it.
-    pub(crate) fn welcome(&self, key: &HostKey) {
+    pub(crate) fn welcome(&self, key: &ObjectId) {
         self.hands.welcome(key);
     }
 
     /// The watch has shown its end.
-    pub(crate) fn forget(&self, key: &HostKey) {
+    pub(crate) fn forget(&self, key: &ObjectId) {
         self.retire(key);
         self.latest.forget(key);
     }
@@ -557,8 +559,8 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    fn api(&self, key: &HostKey) -> Api<D::Host> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+    fn api(&self, key: &ObjectId) -> Api<D::Host> {
+        key.api(&self.client)
     }
 }
 
@@ -592,8 +594,17 @@ fn wants_bmc(step: &Step) -> bool {
     !step.finished && step.look.is_some()
 }
 
-fn spread(key: &HostKey) -> u8 {
-    key.uid.bytes().chain(key.name.bytes()).fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))
+/// Its kind is worth a word only if it is another one.
+fn rival_words(key: &ObjectId, rival: &ObjectId) -> String {
+    if rival.kind == key.kind { rival.to_string() } else { format!("{rival:#}") }
+}
+
+fn spread(key: &ObjectId) -> u8 {
+    key.uid
+        .iter()
+        .flat_map(|uid| uid.bytes())
+        .chain(key.name.bytes())
+        .fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))
 }
 
 #[cfg(test)]
@@ -614,7 +625,7 @@ mod tests {
         let anchor = Anchor { uuid: Some("registered".into()), ..Anchor::default() };
         let case = Case::<PhysicalHosts> {
             host: &host,
-            key: HostKey::of(&host),
+            key: ObjectId::of(&host),
             goal: Goal::default(),
             remembered: Remembered { anchor: Ok(Some(anchor)), record: None },
             connection: Err(Failure::new(Kind::Internal, "none")),

@@ -24,6 +24,7 @@ mod latest;
 pub mod leader;
 pub mod metrics;
 mod nodes;
+pub mod object;
 pub mod operator;
 mod placer;
 pub mod probes;

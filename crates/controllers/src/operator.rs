@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use api::beskar7::Beskar7Cluster;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
@@ -23,10 +22,9 @@ use crate::beskar7::{Beskar7Machines, PhysicalHosts};
 use crate::brake::{Brake, BrakeConfig};
 use crate::claims::{ClaimDialect, ClaimLoop};
 use crate::clock::Clock;
-use crate::cluster_api::Dependent;
 use crate::clusters::ClusterLoop;
 use crate::depot::{BootConfig, BootError, Depot, Inspector};
-use crate::dialect::{HostDialect, HostKey};
+use crate::dialect::HostDialect;
 use crate::hands::{Dial, Hands};
 use crate::herald::Herald;
 use crate::host::HostLoop;
@@ -34,10 +32,11 @@ use crate::index::Index;
 use crate::latest::Latest;
 use crate::leader::{Elector, LeaderError, Outcome, Timing};
 use crate::metrics::Metrics;
+use crate::object::{self, ObjectId, Reach};
 use crate::probes::{self, ProbeError, Readiness};
-use crate::roster::{ClaimantName, Roster};
+use crate::roster::Roster;
 use crate::vault::Vault;
-use crate::watches::{Interruptions, Present, drop_ballast, pauses, readable, tokio_stream};
+use crate::watches::{Interruptions, Present, Wakeups, drop_ballast, pauses, readable};
 
 /// How many hosts are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
 const RECONCILES_AT_ONCE: u16 = 12;
@@ -170,9 +169,8 @@ impl Operator {
     /// The work of a leader.
     async fn work(&self, term: CancellationToken, readiness: &Readiness, depot: Option<Arc<Depot>>) {
         let secrets = self.api::<PartialObjectMeta<Secret>>();
-        let (wake, woken) = mpsc::unbounded_channel();
-        let (wake_machine, woken_machines) = mpsc::unbounded_channel();
-        let (wake_cluster, woken_clusters) = mpsc::unbounded_channel();
+        let (wake, mut wakeups) = Wakeups::new();
+        let (woken, woken_machines, woken_clusters) = (wakeups.of(), wakeups.of(), wakeups.of());
         let index = Arc::new(Index::default());
         let roster = Arc::new(Roster::default());
         let (known_secrets, writer) = reflector::store();
@@ -215,7 +213,7 @@ impl Operator {
             metrics: self.metrics.clone(),
             latest: Latest::default(),
             herald: herald.clone(),
-            inspector: depot.clone().map(|depot| Inspector::new(depot, wake_machine.clone())),
+            inspector: depot.clone().map(|depot| Inspector::new(depot, wake.clone())),
             secrets: known_secrets.clone(),
         });
         let clusters = Arc::new(ClusterLoop {
@@ -232,13 +230,6 @@ impl Operator {
             readiness.set(true);
             let follow_cluster_api = async {
                 if let Some(cluster_api) = &machines.cluster_api {
-                    let wake = |dependent| {
-                        // Nobody listens any more only when the loops have stopped.
-                        match dependent {
-                            Dependent::Machine(name) => wake_machine.send(name).ok(),
-                            Dependent::Cluster(name) => wake_cluster.send(name).ok(),
-                        };
-                    };
                     cluster_api.follow(&self.client, self.config.namespace.as_deref(), &wake).await;
                 }
             };
@@ -249,7 +240,8 @@ impl Operator {
             };
             let work = async {
                 futures::join!(
-                    self.drive(hosts.clone(), roster.clone(), woken, wake_machine.clone()),
+                    wakeups.run(),
+                    self.drive(hosts.clone(), roster.clone(), woken, wake.clone()),
                     async {
                         roster.is_complete().await;
                         futures::join!(
@@ -257,7 +249,7 @@ impl Operator {
                             self.drive_clusters(clusters.clone(), woken_clusters),
                         )
                     },
-                    machines.placer.run::<PhysicalHosts>(&self.client, &roster, &wake, &wake_machine),
+                    machines.placer.run::<PhysicalHosts>(&self.client, &roster, &wake),
                     machines.nodes.run(&self.client),
                     follow_cluster_api,
                     follow_sessions,
@@ -273,8 +265,8 @@ impl Operator {
         &self,
         hosts: Arc<HostLoop<D>>,
         roster: Arc<Roster>,
-        woken: mpsc::UnboundedReceiver<HostKey>,
-        wake_claimants: mpsc::UnboundedSender<ClaimantName>,
+        woken: impl Stream<Item = ObjectRef<D::Host>> + Send + 'static,
+        wake: mpsc::UnboundedSender<ObjectId>,
     ) {
         let (store, writer) = reflector::store();
         let (index, bystander) = (hosts.index.clone(), hosts.clone());
@@ -287,7 +279,7 @@ impl Operator {
                 follow::<D>(&index, &bystander, event);
                 for claimant in note::<D>(&roster, event) {
                     // Nobody listens any more only when the loop has stopped.
-                    wake_claimants.send(claimant).ok();
+                    wake.send(claimant).ok();
                 }
             })
             .reflect(writer)
@@ -295,7 +287,6 @@ impl Operator {
             // Handed on, an interruption would hold up everything that wakes a host, not only the watch.
             .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
         self.metrics.follow_hosts(D::NAME, D::STATES, host_counter::<D>(store.clone()));
-        let woken = tokio_stream(woken).map(|key| ObjectRef::new(&key.name).within(&key.namespace));
         Controller::for_stream(stream, store)
             .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
             .reconcile_on(woken)
@@ -307,7 +298,7 @@ impl Operator {
     async fn drive_claims<D: ClaimDialect>(
         &self,
         claims: Arc<ClaimLoop<D>>,
-        woken: mpsc::UnboundedReceiver<ClaimantName>,
+        woken: impl Stream<Item = ObjectRef<D::Claim>> + Send + 'static,
     ) {
         let (store, writer) = reflector::store();
         let (bystander, mut present) = (claims.clone(), Present::default());
@@ -321,7 +312,6 @@ impl Operator {
             .applied_objects()
             .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
         self.metrics.follow_machines(D::NAME, D::PHASES, claim_counter::<D>(store.clone()));
-        let woken = tokio_stream(woken).map(|(namespace, name)| ObjectRef::new(&name).within(&namespace));
         Controller::for_stream(stream, store)
             .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
             .reconcile_on(woken)
@@ -330,7 +320,11 @@ impl Operator {
             .await;
     }
 
-    async fn drive_clusters(&self, clusters: Arc<ClusterLoop>, woken: mpsc::UnboundedReceiver<ClaimantName>) {
+    async fn drive_clusters(
+        &self,
+        clusters: Arc<ClusterLoop>,
+        woken: impl Stream<Item = ObjectRef<Beskar7Cluster>> + Send + 'static,
+    ) {
         let (store, writer) = reflector::store();
         let mut interruptions = Interruptions::of("Beskar7Clusters");
         let stream = watcher(self.api::<DeserializeGuard<Beskar7Cluster>>(), self.watch_config())
@@ -340,7 +334,6 @@ impl Operator {
             .reflect(writer)
             .applied_objects()
             .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
-        let woken = tokio_stream(woken).map(|(namespace, name)| ObjectRef::new(&name).within(&namespace));
         Controller::for_stream(stream, store)
             .reconcile_on(woken)
             .run(|cluster, clusters: Arc<ClusterLoop>| clusters.reconcile(cluster), ClusterLoop::after_error, clusters)
@@ -356,11 +349,8 @@ impl Operator {
         }
     }
 
-    fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
-        match &self.config.namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        }
+    fn api<K: Resource<DynamicType = (), Scope: Reach>>(&self) -> Api<K> {
+        object::api(&self.client, self.config.namespace.as_deref())
     }
 }
 
@@ -370,11 +360,11 @@ fn follow<D: HostDialect>(index: &Index, hosts: &HostLoop<D>, event: &Event<D::H
         Event::Init => index.begin_list(),
         Event::InitApply(host) | Event::Apply(host) => {
             index.put::<D>(host);
-            hosts.welcome(&HostKey::of(host));
+            hosts.welcome(&ObjectId::of(host));
         }
         Event::InitDone => index.end_list().iter().for_each(|key| hosts.forget(key)),
         Event::Delete(host) => {
-            let key = HostKey::of(host);
+            let key = ObjectId::of(host);
             index.remove(&key);
             hosts.forget(&key);
         }
@@ -382,7 +372,7 @@ fn follow<D: HostDialect>(index: &Index, hosts: &HostLoop<D>, event: &Event<D::H
 }
 
 /// Keeps the roster true. Answers whose claim it concerns.
-fn note<D: HostDialect>(roster: &Roster, event: &Event<D::Host>) -> Vec<ClaimantName> {
+fn note<D: HostDialect>(roster: &Roster, event: &Event<D::Host>) -> Vec<ObjectId> {
     match event {
         Event::Init => {
             roster.begin_list();
@@ -390,7 +380,7 @@ fn note<D: HostDialect>(roster: &Roster, event: &Event<D::Host>) -> Vec<Claimant
         }
         Event::InitApply(host) | Event::Apply(host) => roster.put::<D>(host),
         Event::InitDone => roster.end_list(),
-        Event::Delete(host) => roster.remove(&HostKey::of(host)),
+        Event::Delete(host) => roster.remove(&ObjectId::of(host)),
     }
 }
 
@@ -400,7 +390,7 @@ async fn watch_secrets(
     writer: reflector::store::Writer<PartialObjectMeta<Secret>>,
     index: Arc<Index>,
     vault: Vault,
-    wake: mpsc::UnboundedSender<HostKey>,
+    wake: mpsc::UnboundedSender<ObjectId>,
 ) {
     let mut interruptions = Interruptions::of("Secrets");
     let stream = watcher(secrets, watcher::Config::default())
@@ -421,12 +411,12 @@ async fn wake_dependents(
     touched: impl Stream<Item = PartialObjectMeta<Secret>>,
     index: &Index,
     vault: &Vault,
-    wake: &mpsc::UnboundedSender<HostKey>,
+    wake: &mpsc::UnboundedSender<ObjectId>,
 ) {
     let wake_one = |secret: PartialObjectMeta<Secret>| async move {
-        let (namespace, name) = (secret.namespace().unwrap_or_default(), secret.name_any());
-        let dependents = index.dependents(&namespace, &name);
-        if dependents.is_empty() || !vault.is_news(&namespace, &name, &secret.metadata).await {
+        let id = ObjectId::of(&secret).by_name();
+        let dependents = index.dependents(&id);
+        if dependents.is_empty() || !vault.is_news(&id, &secret.metadata).await {
             return;
         }
         for key in dependents {
@@ -521,7 +511,7 @@ mod tests {
                 "spec": { "redfishConnection": { "address": format!("https://{name}.test"), "credentialsSecretRef": name } },
             }));
             index.put::<PhysicalHosts>(&host);
-            vault.credentials("racks", name).await.unwrap();
+            vault.credentials(&ObjectId::named::<Secret>(Some("racks"), name)).await.unwrap();
         }
         let touched = ["slow", "quick"].map(|name| {
             object(json!({ "metadata": { "name": name, "namespace": "racks", "uid": name, "resourceVersion": "7" } }))

@@ -12,10 +12,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::{Notify, watch};
 
-use crate::dialect::{HostDialect, HostKey};
-
-/// Namespace and name of an object that claims.
-pub(crate) type ClaimantName = (String, String);
+use crate::dialect::HostDialect;
+use crate::object::ObjectId;
 
 /// What a host has to offer, and to whom it belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +40,8 @@ pub struct Free {
 pub struct Holding {
     /// The claim.
     pub id: String,
-    /// Who claims: namespace and name.
-    pub claimant: (String, String),
+    /// Who claims, by name.
+    pub claimant: ObjectId,
     /// The host as the claim sees it.
     pub host: claim::Host,
     /// Addresses of the server.
@@ -80,7 +78,7 @@ pub struct OrderOnHost {
 /// A host that bears a claim, as it was seen.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
-    pub(crate) key: HostKey,
+    pub(crate) key: ObjectId,
     /// The version that the sight is of: whoever writes on its ground says so.
     pub(crate) version: u64,
     pub(crate) holding: Holding,
@@ -97,11 +95,11 @@ pub struct Roster {
 
 #[derive(Debug, Default)]
 struct Entries {
-    hosts: BTreeMap<HostKey, Entry>,
+    hosts: BTreeMap<ObjectId, Entry>,
     /// Which hosts bear a claim. More than one is a mistake that its claimant has to mend.
-    claims: HashMap<String, Vec<HostKey>>,
+    claims: HashMap<String, Vec<ObjectId>>,
     /// Hosts not seen yet in a list that is under way.
-    unseen: Option<HashSet<HostKey>>,
+    unseen: Option<HashSet<ObjectId>>,
 }
 
 #[derive(Debug)]
@@ -119,7 +117,7 @@ impl Roster {
     }
 
     /// A list has ended. Answers who should know.
-    pub(crate) fn end_list(&self) -> Vec<ClaimantName> {
+    pub(crate) fn end_list(&self) -> Vec<ObjectId> {
         let mut entries = self.entries();
         let gone: Vec<_> = entries.unseen.take().into_iter().flatten().collect();
         let told = gone.iter().flat_map(|key| entries.remove(key)).collect();
@@ -136,8 +134,8 @@ impl Roster {
     }
 
     /// A host was seen, or we have just written it. Answers who should know. An older sight changes nothing.
-    pub(crate) fn put<D: HostDialect>(&self, host: &D::Host) -> Vec<ClaimantName> {
-        let key = HostKey::of(host);
+    pub(crate) fn put<D: HostDialect>(&self, host: &D::Host) -> Vec<ObjectId> {
+        let key = ObjectId::of(host);
         let version = host.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0);
         let mut entries = self.entries();
         let is_listed = entries.unseen.as_mut().is_some_and(|unseen| unseen.remove(&key));
@@ -161,7 +159,7 @@ impl Roster {
     }
 
     /// A host is gone. Answers who should know.
-    pub(crate) fn remove(&self, key: &HostKey) -> Vec<ClaimantName> {
+    pub(crate) fn remove(&self, key: &ObjectId) -> Vec<ObjectId> {
         let told = self.entries().remove(key);
         self.changed.notify_one();
         told
@@ -187,20 +185,20 @@ impl Roster {
     }
 
     /// The hosts that bear a claim of somebody.
-    pub(crate) fn holdings_of(&self, claimant: &ClaimantName) -> Vec<HostKey> {
+    pub(crate) fn holdings_of(&self, claimant: &ObjectId) -> Vec<ObjectId> {
         let entries = self.entries();
         let bears = |entry: &Entry| entry.offer.holdings.iter().any(|holding| holding.claimant == *claimant);
         entries.hosts.iter().filter(|(_, entry)| bears(entry)).map(|(key, _)| key.clone()).collect()
     }
 
     /// All hosts, with the version that the sight is of.
-    pub(crate) fn candidates(&self) -> Vec<(HostKey, u64, Candidate)> {
+    pub(crate) fn candidates(&self) -> Vec<(ObjectId, u64, Candidate)> {
         let entries = self.entries();
         entries.hosts.iter().map(|(key, entry)| (key.clone(), entry.version, entry.offer.candidate.clone())).collect()
     }
 
     /// What a claim on a host is announced with, if it is still as it was in that version.
-    pub(crate) fn free(&self, key: &HostKey, version: u64) -> Option<Free> {
+    pub(crate) fn free(&self, key: &ObjectId, version: u64) -> Option<Free> {
         let entries = self.entries();
         let entry = entries.hosts.get(key).filter(|entry| entry.version == version)?;
         entry.offer.free.as_deref().cloned()
@@ -213,7 +211,7 @@ impl Roster {
         read: impl Fn(&BTreeMap<String, String>) -> Option<T>,
     ) -> BTreeSet<T> {
         let entries = self.entries();
-        let hosts = entries.hosts.iter().filter(|(key, _)| key.namespace == namespace);
+        let hosts = entries.hosts.iter().filter(|(key, _)| key.namespace() == namespace);
         hosts.filter_map(|(_, entry)| read(&entry.offer.candidate.labels)).collect()
     }
 
@@ -228,7 +226,7 @@ impl Roster {
 }
 
 impl Entries {
-    fn insert(&mut self, key: HostKey, entry: Entry) -> Vec<ClaimantName> {
+    fn insert(&mut self, key: ObjectId, entry: Entry) -> Vec<ObjectId> {
         let mut told = Vec::new();
         for holding in &entry.offer.holdings {
             self.claims.entry(holding.id.clone()).or_default().push(key.clone());
@@ -238,7 +236,7 @@ impl Entries {
         told
     }
 
-    fn remove(&mut self, key: &HostKey) -> Vec<ClaimantName> {
+    fn remove(&mut self, key: &ObjectId) -> Vec<ObjectId> {
         let Some(entry) = self.hosts.remove(key) else { return Vec::new() };
         let mut told = Vec::new();
         for holding in entry.offer.holdings {
@@ -256,7 +254,7 @@ impl Entries {
 
 #[cfg(test)]
 mod tests {
-    use api::beskar7::PhysicalHost;
+    use api::beskar7::{Beskar7Machine, PhysicalHost};
     use serde_json::json;
 
     use super::*;
@@ -277,7 +275,10 @@ mod tests {
     #[test]
     fn a_claim_is_known_with_the_version_that_shows_it() {
         let roster = Roster::default();
-        assert_eq!(roster.put::<PhysicalHosts>(&host("5", Some("id"))), [("lab".to_owned(), "node".to_owned())]);
+        assert_eq!(
+            roster.put::<PhysicalHosts>(&host("5", Some("id"))),
+            [ObjectId::named::<Beskar7Machine>(Some("lab"), "node")]
+        );
         let held = roster.holdings("id");
         assert_eq!((held.len(), held[0].version), (1, 5));
         assert!(held[0].holding.host.claimed && !held[0].holding.host.bound);

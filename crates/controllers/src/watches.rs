@@ -3,16 +3,18 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt;
+use kube::Resource;
 use kube::core::DeserializeGuard;
+use kube::runtime::reflector::ObjectRef;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::dialect::HostKey;
+use crate::object::{KindId, Object, ObjectId};
 
 /// What is of no use to us is not kept in memory, a thousand times.
 pub(crate) fn drop_ballast(metadata: &mut ObjectMeta) {
@@ -117,49 +119,66 @@ impl Backoff for Pauses {
 /// next list.
 #[derive(Debug, Default)]
 pub(crate) struct Present {
-    /// By namespace and name: the uid.
-    known: HashMap<(String, String), String>,
-    /// Not seen yet in a list that is under way.
-    unseen: HashSet<(String, String)>,
+    /// By name: the object that bears it.
+    known: HashMap<ObjectId, ObjectId>,
+    /// Names not seen yet in a list that is under way.
+    unseen: HashSet<ObjectId>,
 }
 
 impl Present {
     /// Takes an event in, and tells who is gone by it.
-    pub(crate) fn take<K: ResourceExt>(&mut self, event: &Event<K>) -> Vec<HostKey> {
+    pub(crate) fn take<K: Resource<DynamicType = ()>>(&mut self, event: &Event<K>) -> Vec<ObjectId> {
         match event {
             Event::Init => {
                 self.unseen = self.known.keys().cloned().collect();
                 Vec::new()
             }
             Event::InitApply(object) | Event::Apply(object) => {
-                let key = HostKey::of(object);
-                let name = (key.namespace, key.name);
-                self.unseen.remove(&name);
-                let before = self.known.insert(name.clone(), key.uid.clone()).filter(|uid| *uid != key.uid);
-                before.map(|uid| key_of(name, uid)).into_iter().collect()
+                let id = ObjectId::of(object);
+                self.unseen.remove(&id.by_name());
+                let before = self.known.insert(id.by_name(), id.clone());
+                before.filter(|before| *before != id).into_iter().collect()
             }
             Event::InitDone => {
                 let gone = std::mem::take(&mut self.unseen);
-                gone.into_iter().filter_map(|name| Some(key_of(name.clone(), self.known.remove(&name)?))).collect()
+                gone.into_iter().filter_map(|name| self.known.remove(&name)).collect()
             }
             Event::Delete(object) => {
-                let key = HostKey::of(object);
-                self.known.remove(&(key.namespace.clone(), key.name.clone()));
-                vec![key]
+                let id = ObjectId::of(object);
+                self.known.remove(&id.by_name());
+                vec![id]
             }
         }
     }
 }
 
-fn key_of((namespace, name): (String, String), uid: String) -> HostKey {
-    HostKey { namespace, name, uid }
+/// Passes wake-ups on to the loops of their kinds.
+pub(crate) struct Wakeups {
+    woken: mpsc::UnboundedReceiver<ObjectId>,
+    loops: HashMap<KindId, mpsc::UnboundedSender<ObjectId>>,
 }
 
-/// A channel as a stream.
-pub(crate) fn tokio_stream<T: Send + 'static>(
-    mut receiver: mpsc::UnboundedReceiver<T>,
-) -> impl futures::Stream<Item = T> + Send + 'static {
-    futures::stream::poll_fn(move |context| receiver.poll_recv(context))
+impl Wakeups {
+    /// Nobody's yet, and where they are sent to.
+    pub(crate) fn new() -> (mpsc::UnboundedSender<ObjectId>, Self) {
+        let (wake, woken) = mpsc::unbounded_channel();
+        (wake, Self { woken, loops: HashMap::new() })
+    }
+
+    /// Those of one kind.
+    pub(crate) fn of<K: Object>(&mut self) -> impl futures::Stream<Item = ObjectRef<K>> + Send + 'static {
+        let (wake, mut woken) = mpsc::unbounded_channel::<ObjectId>();
+        self.loops.insert(KindId::of::<K>(), wake);
+        futures::stream::poll_fn(move |context| woken.poll_recv(context)).map(|id| id.object_ref())
+    }
+
+    /// Passes them on for as long as it is polled.
+    pub(crate) async fn run(mut self) {
+        while let Some(id) = self.woken.recv().await {
+            // Nobody listens any more only when the loop has stopped.
+            self.loops.get(&id.kind).map(|wake| wake.send(id));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -178,7 +197,8 @@ mod tests {
     fn what_is_missing_from_a_new_list_is_gone() {
         let mut present = Present::default();
         let gone = |present: &mut Present, event: Event<Beskar7Machine>| -> Vec<String> {
-            let mut gone: Vec<_> = present.take(&event).into_iter().map(|key| format!("{key} {}", key.uid)).collect();
+            let mut gone: Vec<_> =
+                present.take(&event).into_iter().map(|key| format!("{key} {}", key.uid.as_deref().unwrap())).collect();
             gone.sort();
             gone
         };

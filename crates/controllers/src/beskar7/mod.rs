@@ -28,8 +28,9 @@ use serde_json::json;
 use crate::consumer::id_by_words;
 use crate::depot::{Depot, Shipment, boot_url_missing};
 use crate::dialect::{
-    ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, merge, server_identity, settled_anchor,
+    ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, merge, server_identity, settled_anchor,
 };
+use crate::object::ObjectId;
 use crate::roster::{Free, Offer};
 
 /// PhysicalHosts.
@@ -113,7 +114,7 @@ impl HostDialect for PhysicalHosts {
         offer::offer(host)
     }
 
-    fn announced(key: &HostKey, free: &Free, patch: &serde_json::Value) -> Option<Anchor> {
+    fn announced(key: &ObjectId, free: &Free, patch: &serde_json::Value) -> Option<Anchor> {
         // As much of the host as the order's id is made from.
         let mut object = json!({
             "metadata": {

@@ -74,7 +74,7 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc::UnboundedReceiver<HostKey>) {
+fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc::UnboundedReceiver<ObjectId>) {
     let (client, metrics) = (site.client(), Metrics::default());
     let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at("2026-11-17T08:00:00Z".parse().unwrap()));
     let (wake, woken) = mpsc::unbounded_channel();
@@ -121,8 +121,8 @@ async fn a_reconcile_that_is_begun_before_its_host_is_gone_opens_no_session_afte
         let (site, bmc) = (Site::new(), sim::Bmc::instant());
         let hosts = registered(&site, &bmc).await;
         // The line is to be opened anew, as after another password.
-        hosts.hands.forget(&HostKey::of(&site.host()));
-        hosts.hands.welcome(&HostKey::of(&site.host()));
+        hosts.hands.forget(&ObjectId::of(&site.host()));
+        hosts.hands.welcome(&ObjectId::of(&site.host()));
         let reconcile = hosts.clone().reconcile(Arc::new(site.host()));
         let deletion = async {
             tokio::time::sleep(Duration::from_secs(after)).await;
