@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
@@ -21,7 +21,7 @@ use tracing::{info, warn};
 
 use crate::kinds;
 use crate::object::{KindId, ObjectId};
-use crate::watches::{Interruptions, is_not_served, pauses};
+use crate::watches::{Change, Interruptions, Present, is_not_served, pauses};
 
 /// Cluster API's own group.
 pub(crate) const GROUP: &str = "cluster.x-k8s.io";
@@ -43,17 +43,17 @@ struct Known {
     domain_keys: HashMap<ObjectId, Vec<String>>,
 }
 
-/// The objects of one kind; `None` before they were listed for the first time.
+/// The objects of one kind.
 #[derive(Debug)]
 struct Views<V> {
-    known: Option<HashMap<ObjectId, V>>,
-    /// A list that is under way.
-    listed: HashMap<ObjectId, V>,
+    known: HashMap<ObjectId, V>,
+    /// Whether they have been listed once.
+    is_complete: bool,
 }
 
 impl<V> Default for Views<V> {
     fn default() -> Self {
-        Self { known: None, listed: HashMap::new() }
+        Self { known: HashMap::new(), is_complete: false }
     }
 }
 
@@ -135,7 +135,7 @@ impl Kind for MachineView {
 
     fn dependents(known: &Known, id: &ObjectId, view: &Self) -> Vec<ObjectId> {
         let cluster = named::<ClusterView>(id.namespace(), &view.cluster);
-        let cluster = known.clusters.known.as_ref().and_then(|all| all.get(&cluster));
+        let cluster = known.clusters.known.get(&cluster);
         let cluster = cluster.filter(|_| view.is_control_plane).and_then(|cluster| cluster.infrastructure.as_ref());
         view.infrastructure.iter().chain(cluster).cloned().collect()
     }
@@ -174,8 +174,10 @@ impl Kind for ClusterView {
 impl Known {
     /// The Machines of a Cluster.
     fn machines_of(&self, cluster: &ObjectId) -> impl Iterator<Item = (&ObjectId, &MachineView)> {
-        let all = self.machines.known.iter().flatten();
-        all.filter(|(id, machine)| id.namespace == cluster.namespace && machine.cluster == cluster.name)
+        self.machines
+            .known
+            .iter()
+            .filter(|(id, machine)| id.namespace == cluster.namespace && machine.cluster == cluster.name)
     }
 }
 
@@ -219,14 +221,14 @@ impl ClusterApi {
         let Some(reference) = references.find(|owner| owner.kind == "Machine" && is_ours(&owner.api_version)) else {
             return if known.missing.is_empty() { Owner::Awaited } else { Owner::NoClusterApi };
         };
-        let (Some(machines), Some(clusters)) = (&known.machines.known, &known.clusters.known) else {
+        if !known.machines.is_complete || !known.clusters.is_complete {
             return Owner::Held("Cluster API's Machines and Clusters have not been read yet.".to_owned());
-        };
-        let Some(machine) = machines.get(&named::<MachineView>(&namespace, &reference.name)) else {
+        }
+        let Some(machine) = known.machines.known.get(&named::<MachineView>(&namespace, &reference.name)) else {
             return Owner::Gone;
         };
         let id = named::<ClusterView>(&namespace, &machine.cluster);
-        let Some(cluster) = clusters.get(&id) else { return Owner::Gone };
+        let Some(cluster) = known.clusters.known.get(&id) else { return Owner::Gone };
         if cluster.paused {
             return Owner::Held(format!("{id:#} is paused."));
         }
@@ -237,7 +239,7 @@ impl ClusterApi {
     pub(crate) fn machine_of(&self, claim: &impl Resource) -> Option<MachineView> {
         let namespace = claim.meta().namespace.clone()?;
         let owner = claim.meta().owner_references.iter().flatten().find(|owner| owner.kind == "Machine")?;
-        self.known().machines.known.as_ref()?.get(&named::<MachineView>(&namespace, &owner.name)).cloned()
+        self.known().machines.known.get(&named::<MachineView>(&namespace, &owner.name)).cloned()
     }
 
     /// The Cluster that infrastructure belongs to; `Err` is why that cannot be told or used.
@@ -251,11 +253,11 @@ impl ClusterApi {
         let Some(reference) = references.find(|owner| owner.kind == "Cluster" && is_ours(&owner.api_version)) else {
             return Err(if known.missing.is_empty() { cluster::Owner::Awaited } else { cluster::Owner::NoClusterApi });
         };
-        let Some(clusters) = &known.clusters.known else {
+        if !known.clusters.is_complete {
             return Err(cluster::Owner::Held("Cluster API's Clusters have not been read yet.".to_owned()));
-        };
+        }
         let id = named::<ClusterView>(&namespace, &reference.name);
-        let Some(cluster) = clusters.get(&id).cloned() else { return Err(cluster::Owner::Gone) };
+        let Some(cluster) = known.clusters.known.get(&id).cloned() else { return Err(cluster::Owner::Gone) };
         if cluster.paused {
             return Err(cluster::Owner::Held(format!("{id:#} is paused.")));
         }
@@ -288,19 +290,23 @@ impl ClusterApi {
                 None => Api::all_with(client.clone(), &resource),
             }
         };
-        let follow_machines = async {
-            loop {
-                let machines = self.find(client, MachineView::KIND).await;
-                self.watch::<MachineView>(watch(machines), wake).await;
-            }
-        };
-        let follow_clusters = async {
-            loop {
-                let clusters = self.find(client, ClusterView::KIND).await;
-                self.watch::<ClusterView>(watch(clusters), wake).await;
-            }
-        };
-        futures::join!(follow_machines, follow_clusters);
+        futures::join!(
+            self.follow_kind::<MachineView>(client, &watch, wake),
+            self.follow_kind::<ClusterView>(client, &watch, wake)
+        );
+    }
+
+    async fn follow_kind<K: Kind>(
+        &self,
+        client: &Client,
+        watch: &(impl Fn(ApiResource) -> Api<DynamicObject> + Sync),
+        wake: &UnboundedSender<ObjectId>,
+    ) {
+        let mut present = Present::default();
+        loop {
+            let resource = self.find(client, K::KIND).await;
+            self.watch::<K>(watch(resource), &mut present, wake).await;
+        }
     }
 
     /// The kind in the version that the API server prefers, or in another one. Waits until Cluster API is installed.
@@ -326,7 +332,7 @@ impl ClusterApi {
     }
 
     /// Watches until the kind is not served any more: in another version, or not at all.
-    async fn watch<K: Kind>(&self, api: Api<DynamicObject>, wake: &UnboundedSender<ObjectId>) {
+    async fn watch<K: Kind>(&self, api: Api<DynamicObject>, present: &mut Present, wake: &UnboundedSender<ObjectId>) {
         let mut interruptions = Interruptions::of(K::KIND);
         let stream = watcher(api, watcher::Config::default()).backoff(pauses());
         futures::pin_mut!(stream);
@@ -335,7 +341,8 @@ impl ClusterApi {
                 warn!(kind = K::KIND, "Cluster API is not served any more in the version that was watched");
                 return;
             }
-            for dependent in interruptions.pass(event).iter().flat_map(|event| self.take::<K>(event)) {
+            let Some(event) = interruptions.pass(event) else { continue };
+            for dependent in present.take(&event, id_of::<K>).into_iter().flat_map(|change| self.take::<K>(change)) {
                 // Nobody listens any more only when the loops have stopped.
                 wake.send(dependent).ok();
             }
@@ -343,38 +350,32 @@ impl ClusterApi {
     }
 
     /// Takes a change in, and tells who depends on it.
-    fn take<K: Kind>(&self, event: &Event<DynamicObject>) -> Vec<ObjectId> {
+    fn take<K: Kind>(&self, change: Change<'_, DynamicObject>) -> Vec<ObjectId> {
         let mut known = self.known();
-        match event {
-            Event::Init => {
-                K::views(&mut known).listed.clear();
-                Vec::new()
-            }
-            Event::InitApply(object) => {
-                K::views(&mut known).listed.insert(id_of::<K>(object), K::read(object));
-                Vec::new()
-            }
-            Event::InitDone => {
+        match change {
+            Change::Begin => Vec::new(),
+            Change::Seen(object) => {
+                let (id, view) = (id_of::<K>(object), K::read(object));
                 let views = K::views(&mut known);
-                let listed = std::mem::take(&mut views.listed);
-                let names: Vec<ObjectId> = listed.keys().cloned().collect();
-                views.known = Some(listed);
-                names.iter().flat_map(|name| dependents::<K>(&mut known, name)).collect()
-            }
-            Event::Apply(object) => {
-                let (name, view) = (id_of::<K>(object), K::read(object));
-                let views = K::views(&mut known).known.get_or_insert_default();
-                if views.get(&name) == Some(&view) {
+                if views.known.get(&id) == Some(&view) {
                     return Vec::new();
                 }
-                views.insert(name.clone(), view);
-                dependents::<K>(&mut known, &name)
+                views.known.insert(id.clone(), view);
+                let is_complete = views.is_complete;
+                if is_complete { dependents::<K>(&mut known, &id) } else { Vec::new() }
             }
-            Event::Delete(object) => {
-                let name = id_of::<K>(object);
-                let dependents = dependents::<K>(&mut known, &name);
-                K::views(&mut known).known.get_or_insert_default().remove(&name);
+            Change::Gone(id) => {
+                let dependents = dependents::<K>(&mut known, &id);
+                K::views(&mut known).known.remove(&id);
                 dependents
+            }
+            Change::Complete => {
+                let views = K::views(&mut known);
+                if std::mem::replace(&mut views.is_complete, true) {
+                    return Vec::new();
+                }
+                let all: Vec<ObjectId> = views.known.keys().cloned().collect();
+                all.iter().flat_map(|id| dependents::<K>(&mut known, id)).collect()
             }
         }
     }
@@ -386,7 +387,7 @@ impl ClusterApi {
 
 /// Who depends on an object.
 fn dependents<K: Kind>(known: &mut Known, name: &ObjectId) -> Vec<ObjectId> {
-    let view = K::views(known).known.as_ref().and_then(|views| views.get(name)).cloned();
+    let view = K::views(known).known.get(name).cloned();
     view.map(|view| K::dependents(known, name, &view)).unwrap_or_default()
 }
 

@@ -22,8 +22,6 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// The dialect's name, for metrics and logs.
     const NAME: &'static str;
-    /// The resource, for logs.
-    const KIND: &'static str;
     /// All words that [`HostDialect::state`] answers.
     const STATES: &'static [&'static str];
     /// Keeps the object until the server is tidy.

@@ -16,9 +16,9 @@ use engine::host::{
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::runtime::controller::Action;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::api::DeleteParams;
+use kube::runtime::reflector::Store;
+use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
 use tracing::{debug, info, warn};
 
@@ -27,14 +27,17 @@ use crate::clock::Clock;
 use crate::consumer;
 use crate::depot::{Depot, Session, Sessions};
 use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, anchor, server_identity};
+use crate::drive::Loop;
 use crate::fingerprint;
 use crate::hands::{Hands, Job, Line};
 use crate::herald::{Herald, News};
 use crate::index::Index;
-use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
+use crate::roster::Roster;
 use crate::vault::Vault;
+use crate::watches::Change;
+use crate::writer::{WriteError, Writer, with_finalizer};
 
 /// How often one reconcile may step: once, and once more for each question that the step may ask.
 const QUESTIONS: usize = 7;
@@ -52,45 +55,6 @@ struct Paused {
     stranger: bool,
 }
 
-/// Why a reconcile failed. The object is tried again.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Somebody else wrote the object in between: what was decided is void.
-    #[error("{0} was changed by someone else meanwhile")]
-    Conflict(ObjectId),
-    /// The API server did not take a write.
-    #[error("{host}: cannot write its {what}: {source}")]
-    Write {
-        /// The host.
-        host: ObjectId,
-        /// `anchor`, `status`, `claim` or `finalizer`.
-        what: &'static str,
-        /// Why.
-        source: Box<kube::Error>,
-    },
-}
-
-impl Error {
-    /// How long to wait before the next try.
-    pub(crate) fn pause(&self) -> Duration {
-        match self {
-            Self::Conflict(key) => {
-                debug!(host = %key, "conflict; deciding anew");
-                Duration::from_millis(200)
-            }
-            Self::Write { host, source, .. } => {
-                if is_gone(source) {
-                    // It went while it was decided on; the watch will tell, or has told that its kind is gone.
-                    debug!(%host, error = %source, "{self}");
-                } else {
-                    warn!(%host, error = %source, "{self}");
-                }
-                Duration::from_secs(3 + fastrand::u64(0..3))
-            }
-        }
-    }
-}
-
 /// What all reconciles of one dialect share.
 pub struct HostLoop<D: HostDialect> {
     pub(crate) client: Client,
@@ -101,7 +65,8 @@ pub struct HostLoop<D: HostDialect> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) herald: Arc<Herald>,
-    pub(crate) latest: Latest<D::Host>,
+    pub(crate) writer: Writer<D::Host>,
+    pub(crate) roster: Arc<Roster>,
     /// Whether machines have clusters here that may be paused.
     pub(crate) cluster_api: bool,
     /// What servers are handed; `None` if nothing can be.
@@ -133,23 +98,46 @@ impl<D: HostDialect> Case<'_, D> {
     }
 }
 
+impl<D: HostDialect> Loop for HostLoop<D> {
+    type Object = D::Host;
+    const NAME: &'static str = D::NAME;
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, WriteError> {
+        self.decide(host).await
+    }
+
+    fn take(&self, change: &Change<'_, D::Host>) {
+        match change {
+            Change::Seen(host) => {
+                self.index.put::<D>(host);
+                self.welcome(&ObjectId::of(*host));
+            }
+            Change::Gone(key) => {
+                self.index.remove(key);
+                self.forget(key);
+            }
+            Change::Begin | Change::Complete => {}
+        }
+        self.roster.take::<D>(change).iter().for_each(|claimant| self.hands.wake(claimant));
+    }
+
+    fn count(&self, store: Store<D::Host>) {
+        let hosts = move || {
+            let hosts = store.state();
+            hosts.iter().map(|host| (host.namespace().unwrap_or_default(), D::state(host))).collect()
+        };
+        self.metrics.follow_hosts(D::NAME, D::STATES, hosts);
+    }
+}
+
 impl<D: HostDialect> HostLoop<D> {
-    /// Reconciles one host. Returns in milliseconds: what takes long is done by the hands, who wake us.
-    pub async fn reconcile(self: Arc<Self>, host: Arc<D::Host>) -> Result<Action, Error> {
-        let started = tokio::time::Instant::now();
-        let result = self.decide(host).await;
-        self.metrics.reconcile(D::NAME, result.is_ok(), started.elapsed());
-        result.map(|again| again.map_or_else(Action::await_change, Action::requeue))
-    }
-
-    /// What to do after an error.
-    pub fn after_error(_: Arc<D::Host>, error: &Error, _: Arc<Self>) -> Action {
-        Action::requeue(error.pause())
-    }
-
     /// Decides, and tells when to look again if nothing changes before.
-    pub(crate) async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, Error> {
-        let host = self.latest.newest(host);
+    pub(crate) async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, WriteError> {
+        let host = self.writer.newest(host);
         let host = host.as_ref();
         let key = ObjectId::of(host);
         if !self.hands.knows(&key) {
@@ -312,7 +300,7 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// Stores the anchor, then the status, then hands the acts over: in this order, or not at all.
-    async fn carry_out(&self, case: &Case<'_, D>, step: Step) -> Result<Option<Duration>, Error> {
+    async fn carry_out(&self, case: &Case<'_, D>, step: Step) -> Result<Option<Duration>, WriteError> {
         let key = &case.key;
         if step.finished {
             self.publish_events(case.host, &step);
@@ -335,7 +323,7 @@ impl<D: HostDialect> HostLoop<D> {
         let session = self.session(key, step.record.anchor.deployment.as_deref());
         let view = View { host, goal: &case.goal, step: &step, seen, session: session.as_ref(), now: self.clock.now() };
         if let Some(status) = D::status(&view) {
-            self.store_status(host, key, status).await?;
+            self.writer.status(host, status).await?;
         }
         self.observe_transition(case, &step);
         self.publish_events(case.host, &step);
@@ -393,7 +381,7 @@ impl<D: HostDialect> HostLoop<D> {
         Some(pause.max(Duration::from_millis(20)))
     }
 
-    async fn store_anchor(&self, case: &Case<'_, D>, step: &Step) -> Result<Option<D::Host>, Error> {
+    async fn store_anchor(&self, case: &Case<'_, D>, step: &Step) -> Result<Option<D::Host>, WriteError> {
         let host = case.host;
         // A host that was only looked at has nothing to protect: one write less for each of a thousand.
         if step.record.anchor == Anchor::default()
@@ -413,88 +401,32 @@ impl<D: HostDialect> HostLoop<D> {
         }
         let finalizers = host.finalizers();
         if host.meta().deletion_timestamp.is_none() && !finalizers.iter().any(|finalizer| finalizer == D::FINALIZER) {
-            let all: Vec<_> = finalizers.iter().map(String::as_str).chain([D::FINALIZER]).collect();
-            metadata["finalizers"] = json!(all);
+            metadata["finalizers"] = with_finalizer(host, D::FINALIZER);
         }
         if metadata == json!({}) {
             return Ok(None);
         }
-        self.patch_metadata(host, &case.key, metadata, "anchor").await.map(Some)
+        self.writer.patch(host, json!({ "metadata": metadata }), "anchor").await.map(Some)
     }
 
-    async fn let_go(&self, host: &D::Host, key: &ObjectId) -> Result<(), Error> {
-        let rest: Vec<_> = host.finalizers().iter().filter(|finalizer| *finalizer != D::FINALIZER).collect();
-        match self.patch_metadata(host, key, json!({ "finalizers": rest }), "finalizer").await {
-            Err(Error::Write { source, .. }) if is_gone(&source) => self.latest.put(host),
-            result => drop(result?),
-        }
+    async fn let_go(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
+        self.writer.let_go(host, D::FINALIZER).await?;
         info!(host = %key, "forgotten");
         self.retire(key);
         Ok(())
     }
 
-    async fn patch_metadata(
-        &self,
-        host: &D::Host,
-        key: &ObjectId,
-        metadata: serde_json::Value,
-        what: &'static str,
-    ) -> Result<D::Host, Error> {
-        self.patch(host, key, json!({ "metadata": metadata }), what).await
-    }
-
     /// Takes off a claim that nothing was done for. The one thing that this loop writes beside metadata and status.
-    async fn take_claim_off(&self, host: &D::Host, key: &ObjectId) -> Result<(), Error> {
-        self.patch(host, key, D::without_claim(), "claim").await?;
+    async fn take_claim_off(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
+        self.writer.patch(host, D::without_claim(), "claim").await?;
         info!(host = %key, "the claim of a ghost was taken off");
         Ok(())
     }
 
-    async fn patch(
-        &self,
-        host: &D::Host,
-        key: &ObjectId,
-        mut patch: serde_json::Value,
-        what: &'static str,
-    ) -> Result<D::Host, Error> {
-        patch["metadata"]["resourceVersion"] = json!(host.resource_version());
-        patch["metadata"]["uid"] = json!(key.uid);
-        let written = self.api(key).patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        self.remember(key, what, written)
-    }
-
-    async fn store_status(&self, host: &D::Host, key: &ObjectId, status: serde_json::Value) -> Result<(), Error> {
-        let patch = Patch::Apply(json!({
-            "apiVersion": D::Host::api_version(&()),
-            "kind": D::Host::kind(&()),
-            "metadata": { "resourceVersion": host.resource_version(), "uid": key.uid },
-            "status": status,
-        }));
-        let params = PatchParams::apply(D::FIELD_MANAGER).force();
-        let written = self.api(key).patch_status(&key.name, &params, &patch).await;
-        self.remember(key, "status", written).map(drop)
-    }
-
-    fn remember(&self, key: &ObjectId, what: &'static str, written: kube::Result<D::Host>) -> Result<D::Host, Error> {
-        self.metrics.api_write(D::NAME, what, written.is_ok());
-        match written {
-            Ok(host) => {
-                self.latest.put(&host);
-                Ok(host)
-            }
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                // Whatever we wrote last is not what there is; the watch knows better.
-                self.latest.forget(key);
-                Err(Error::Conflict(key.clone()))
-            }
-            Err(error) => Err(Error::Write { host: key.clone(), what, source: Box::new(error) }),
-        }
-    }
-
-    async fn pause(&self, host: &D::Host, key: &ObjectId, why: &str, seen: Option<&Seen>) -> Result<(), Error> {
+    async fn pause(&self, host: &D::Host, key: &ObjectId, why: &str, seen: Option<&Seen>) -> Result<(), WriteError> {
         self.brake.rest(key);
         match D::paused_status(host, why, seen, self.clock.now()) {
-            Some(status) => self.store_status(host, key, status).await,
+            Some(status) => self.writer.status(host, status).await.map(drop),
             None => Ok(()),
         }
     }
@@ -514,7 +446,7 @@ impl<D: HostDialect> HostLoop<D> {
     /// The watch has shown its end.
     pub(crate) fn forget(&self, key: &ObjectId) {
         self.retire(key);
-        self.latest.forget(key);
+        self.writer.forget(key);
     }
 
     fn observe_transition(&self, case: &Case<'_, D>, step: &Step) {
@@ -558,10 +490,6 @@ impl<D: HostDialect> HostLoop<D> {
             self.herald.tell(host.object_ref(&()), news);
         }
     }
-
-    fn api(&self, key: &ObjectId) -> Api<D::Host> {
-        key.api(&self.client)
-    }
 }
 
 fn is_paused(host: &impl ResourceExt) -> bool {
@@ -571,10 +499,6 @@ fn is_paused(host: &impl ResourceExt) -> bool {
 /// The last good look, if it was at the server of this host.
 fn shown<'a, D: HostDialect>(sight: Option<&'a BmcSight>, case: &Case<'_, D>, stranger: bool) -> Option<&'a Seen> {
     sight.filter(|sight| !stranger && sight.inputs == case.inputs)?.seen.as_ref().ok()
-}
-
-fn is_gone(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// Which server a look showed, if it was so deep, and if it is this host's.

@@ -21,8 +21,6 @@ struct Entries {
     servers: HashMap<String, Vec<(Rank, ObjectId)>>,
     /// Who depends on a Secret.
     secrets: HashMap<ObjectId, HashSet<ObjectId>>,
-    /// Hosts not seen yet in a list that is under way.
-    unseen: Option<HashSet<ObjectId>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,22 +49,6 @@ impl Entry {
 }
 
 impl Index {
-    /// A list begins: who is not in it at its end is gone.
-    pub fn begin_list(&self) {
-        let mut entries = self.entries();
-        entries.unseen = Some(entries.hosts.keys().cloned().collect());
-    }
-
-    /// A list has ended. Answers who is gone.
-    pub fn end_list(&self) -> Vec<ObjectId> {
-        let mut entries = self.entries();
-        let gone: Vec<_> = entries.unseen.take().into_iter().flatten().collect();
-        for key in &gone {
-            entries.remove(key);
-        }
-        gone
-    }
-
     /// An object was seen.
     pub fn put<D: HostDialect>(&self, host: &D::Host) {
         let key = ObjectId::of(host);
@@ -85,9 +67,6 @@ impl Index {
             entry.secrets = connection.secrets(key.namespace.as_deref()).collect();
         }
         let mut entries = self.entries();
-        if let Some(unseen) = &mut entries.unseen {
-            unseen.remove(&key);
-        }
         if let Some(before) = entries.hosts.get(&key).filter(|before| before.target == entry.target) {
             entry.seen.clone_from(&before.seen);
         }

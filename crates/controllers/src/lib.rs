@@ -14,6 +14,7 @@ mod clusters;
 pub mod consumer;
 pub mod depot;
 pub mod dialect;
+mod drive;
 mod fingerprint;
 pub mod hands;
 mod herald;
@@ -31,6 +32,7 @@ pub mod probes;
 pub mod roster;
 pub mod vault;
 mod watches;
+mod writer;
 
 #[cfg(test)]
 mod simulation;

@@ -4,15 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::beskar7::Beskar7Cluster;
-use futures::{Stream, StreamExt as _, TryStreamExt as _};
+use api::beskar7::names;
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
-use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::controller::{self, Controller};
 use kube::runtime::reflector::{self, ObjectRef, Store};
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, Resource};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -20,26 +19,24 @@ use tracing::{info, warn};
 
 use crate::beskar7::{Beskar7Machines, PhysicalHosts};
 use crate::brake::{Brake, BrakeConfig};
-use crate::claims::{ClaimDialect, ClaimLoop};
+use crate::claims::{ClaimDialect as _, ClaimLoop};
 use crate::clock::Clock;
 use crate::clusters::ClusterLoop;
 use crate::depot::{BootConfig, BootError, Depot, Inspector};
-use crate::dialect::HostDialect;
+use crate::dialect::HostDialect as _;
+use crate::drive::{Loop, drive};
 use crate::hands::{Dial, Hands};
 use crate::herald::Herald;
 use crate::host::HostLoop;
 use crate::index::Index;
-use crate::latest::Latest;
 use crate::leader::{Elector, LeaderError, Outcome, Timing};
 use crate::metrics::Metrics;
-use crate::object::{self, ObjectId, Reach};
+use crate::object::{self, Object, ObjectId, Reach};
 use crate::probes::{self, ProbeError, Readiness};
 use crate::roster::Roster;
 use crate::vault::Vault;
-use crate::watches::{Interruptions, Present, Wakeups, drop_ballast, pauses, readable};
-
-/// How many hosts are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
-const RECONCILES_AT_ONCE: u16 = 12;
+use crate::watches::{Interruptions, Wakeups, pauses};
+use crate::writer::Writer;
 
 /// How many Secrets that were touched are read at once.
 const SECRETS_AT_ONCE: usize = 8;
@@ -198,7 +195,8 @@ impl Operator {
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
             herald: herald.clone(),
-            latest: Latest::default(),
+            writer: self.writer(PhysicalHosts::NAME, PhysicalHosts::FIELD_MANAGER),
+            roster: roster.clone(),
             cluster_api: self.config.cluster_api,
             depot: depot.clone(),
             sessions: Arc::default(),
@@ -211,18 +209,17 @@ impl Operator {
             cluster_api: self.config.cluster_api.then(Arc::default),
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
-            latest: Latest::default(),
+            writer: self.writer(Beskar7Machines::NAME, Beskar7Machines::FIELD_MANAGER),
             herald: herald.clone(),
             inspector: depot.clone().map(|depot| Inspector::new(depot, wake.clone())),
             secrets: known_secrets.clone(),
         });
         let clusters = Arc::new(ClusterLoop {
-            client: self.client.clone(),
             roster: roster.clone(),
             cluster_api: machines.cluster_api.clone(),
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
-            latest: Latest::default(),
+            writer: self.writer(ClusterLoop::NAME, names::FIELD_MANAGER),
         });
         let synced = wait_for_store(&known_secrets);
         if term.run_until_cancelled(synced).await.is_some() {
@@ -241,12 +238,12 @@ impl Operator {
             let work = async {
                 futures::join!(
                     wakeups.run(),
-                    self.drive(hosts.clone(), roster.clone(), woken, wake.clone()),
+                    self.drive(hosts.clone(), woken),
                     async {
                         roster.is_complete().await;
                         futures::join!(
-                            self.drive_claims(machines.clone(), woken_machines),
-                            self.drive_clusters(clusters.clone(), woken_clusters),
+                            self.drive(machines.clone(), woken_machines),
+                            self.drive(clusters.clone(), woken_clusters),
                         )
                     },
                     machines.placer.run::<PhysicalHosts>(&self.client, &roster, &wake),
@@ -261,84 +258,13 @@ impl Operator {
         herald.stop().await;
     }
 
-    async fn drive<D: HostDialect>(
-        &self,
-        hosts: Arc<HostLoop<D>>,
-        roster: Arc<Roster>,
-        woken: impl Stream<Item = ObjectRef<D::Host>> + Send + 'static,
-        wake: mpsc::UnboundedSender<ObjectId>,
-    ) {
-        let (store, writer) = reflector::store();
-        let (index, bystander) = (hosts.index.clone(), hosts.clone());
-        let mut interruptions = Interruptions::of(D::KIND);
-        let stream = watcher(self.api::<DeserializeGuard<D::Host>>(), self.watch_config())
-            .backoff(pauses())
-            .try_filter_map(|event| std::future::ready(Ok(readable(event))))
-            .modify(|host| drop_ballast(host.meta_mut()))
-            .inspect_ok(move |event| {
-                follow::<D>(&index, &bystander, event);
-                for claimant in note::<D>(&roster, event) {
-                    // Nobody listens any more only when the loop has stopped.
-                    wake.send(claimant).ok();
-                }
-            })
-            .reflect(writer)
-            .applied_objects()
-            // Handed on, an interruption would hold up everything that wakes a host, not only the watch.
-            .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
-        self.metrics.follow_hosts(D::NAME, D::STATES, host_counter::<D>(store.clone()));
-        Controller::for_stream(stream, store)
-            .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
-            .reconcile_on(woken)
-            .run(|host, hosts: Arc<HostLoop<D>>| hosts.reconcile(host), HostLoop::<D>::after_error, hosts)
-            .for_each(|_| std::future::ready(()))
-            .await;
+    /// Runs a loop for as long as it is polled.
+    async fn drive<L: Loop>(&self, work: Arc<L>, woken: impl Stream<Item = ObjectRef<L::Object>> + Send + 'static) {
+        drive(work, self.api(), self.watch_config(), woken).await;
     }
 
-    async fn drive_claims<D: ClaimDialect>(
-        &self,
-        claims: Arc<ClaimLoop<D>>,
-        woken: impl Stream<Item = ObjectRef<D::Claim>> + Send + 'static,
-    ) {
-        let (store, writer) = reflector::store();
-        let (bystander, mut present) = (claims.clone(), Present::default());
-        let mut interruptions = Interruptions::of(D::KIND);
-        let stream = watcher(self.api::<DeserializeGuard<D::Claim>>(), self.watch_config())
-            .backoff(pauses())
-            .try_filter_map(|event| std::future::ready(Ok(readable(event))))
-            .modify(|claim| drop_ballast(claim.meta_mut()))
-            .inspect_ok(move |event| present.take(event).iter().for_each(|key| bystander.forget(key)))
-            .reflect(writer)
-            .applied_objects()
-            .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
-        self.metrics.follow_machines(D::NAME, D::PHASES, claim_counter::<D>(store.clone()));
-        Controller::for_stream(stream, store)
-            .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
-            .reconcile_on(woken)
-            .run(|claim, claims: Arc<ClaimLoop<D>>| claims.reconcile(claim), ClaimLoop::<D>::after_error, claims)
-            .for_each(|_| std::future::ready(()))
-            .await;
-    }
-
-    async fn drive_clusters(
-        &self,
-        clusters: Arc<ClusterLoop>,
-        woken: impl Stream<Item = ObjectRef<Beskar7Cluster>> + Send + 'static,
-    ) {
-        let (store, writer) = reflector::store();
-        let mut interruptions = Interruptions::of("Beskar7Clusters");
-        let stream = watcher(self.api::<DeserializeGuard<Beskar7Cluster>>(), self.watch_config())
-            .backoff(pauses())
-            .try_filter_map(|event| std::future::ready(Ok(readable(event))))
-            .modify(|cluster| drop_ballast(cluster.meta_mut()))
-            .reflect(writer)
-            .applied_objects()
-            .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
-        Controller::for_stream(stream, store)
-            .reconcile_on(woken)
-            .run(|cluster, clusters: Arc<ClusterLoop>| clusters.reconcile(cluster), ClusterLoop::after_error, clusters)
-            .for_each(|_| std::future::ready(()))
-            .await;
+    fn writer<K: Object>(&self, name: &'static str, manager: &'static str) -> Writer<K> {
+        Writer::new(self.client.clone(), self.metrics.clone(), name, manager)
     }
 
     fn watch_config(&self) -> watcher::Config {
@@ -351,36 +277,6 @@ impl Operator {
 
     fn api<K: Resource<DynamicType = (), Scope: Reach>>(&self) -> Api<K> {
         object::api(&self.client, self.config.namespace.as_deref())
-    }
-}
-
-/// Keeps the index true, and lets go of what is gone.
-fn follow<D: HostDialect>(index: &Index, hosts: &HostLoop<D>, event: &Event<D::Host>) {
-    match event {
-        Event::Init => index.begin_list(),
-        Event::InitApply(host) | Event::Apply(host) => {
-            index.put::<D>(host);
-            hosts.welcome(&ObjectId::of(host));
-        }
-        Event::InitDone => index.end_list().iter().for_each(|key| hosts.forget(key)),
-        Event::Delete(host) => {
-            let key = ObjectId::of(host);
-            index.remove(&key);
-            hosts.forget(&key);
-        }
-    }
-}
-
-/// Keeps the roster true. Answers whose claim it concerns.
-fn note<D: HostDialect>(roster: &Roster, event: &Event<D::Host>) -> Vec<ObjectId> {
-    match event {
-        Event::Init => {
-            roster.begin_list();
-            Vec::new()
-        }
-        Event::InitApply(host) | Event::Apply(host) => roster.put::<D>(host),
-        Event::InitDone => roster.end_list(),
-        Event::Delete(host) => roster.remove(&ObjectId::of(host)),
     }
 }
 
@@ -430,26 +326,6 @@ async fn wake_dependents(
 async fn wait_for_store(store: &Store<PartialObjectMeta<Secret>>) {
     // Fails only when the writer is gone, and then the loop ends by itself.
     store.wait_until_ready().await.ok();
-}
-
-/// Counts hosts by namespace and state, from the watch's own store: it cannot drift.
-fn host_counter<D: HostDialect>(
-    store: Store<D::Host>,
-) -> impl Fn() -> Vec<(String, &'static str)> + Send + Sync + 'static {
-    move || {
-        let hosts = store.state();
-        hosts.iter().map(|host| (host.namespace().unwrap_or_default(), D::state(host))).collect()
-    }
-}
-
-/// Counts claims by namespace and phase.
-fn claim_counter<D: ClaimDialect>(
-    store: Store<D::Claim>,
-) -> impl Fn() -> Vec<(String, &'static str)> + Send + Sync + 'static {
-    move || {
-        let claims = store.state();
-        claims.iter().map(|claim| (claim.namespace().unwrap_or_default(), D::phase(claim))).collect()
-    }
 }
 
 #[cfg(test)]

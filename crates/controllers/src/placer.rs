@@ -9,7 +9,6 @@ use engine::placement::{Availability, Candidate, Outcome, Request, place};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use kube::api::{Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
@@ -20,6 +19,7 @@ use tracing::{info, warn};
 use crate::dialect::{ANCHOR_ANNOTATION, HostDialect};
 use crate::object::ObjectId;
 use crate::roster::{Free, Roster};
+use crate::writer::patch;
 
 /// How long requests are gathered, so that whoever comes in the same moment is placed by age.
 const GATHER: Duration = Duration::from_millis(25);
@@ -358,18 +358,13 @@ fn announce<D: HostDialect>(key: &ObjectId, free: Option<Free>, mut claim: Value
 }
 
 /// The claim is one write, on exactly the host that was looked at.
-async fn write<D: HostDialect>(client: Client, key: ObjectId, version: u64, mut patch: Value) -> kube::Result<D::Host> {
-    patch["metadata"]["resourceVersion"] = json!(version.to_string());
-    patch["metadata"]["uid"] = json!(key.uid);
-    key.api::<D::Host>(&client).patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await
+async fn write<D: HostDialect>(client: Client, key: ObjectId, version: u64, claim: Value) -> kube::Result<D::Host> {
+    patch(&client, &key, Some(&version.to_string()), claim).await
 }
 
 /// Takes the claim of somebody off who went while it was written. If that fails, the host's own loop does it later.
 async fn take_off<D: HostDialect>(client: Client, key: &ObjectId, host: D::Host) -> D::Host {
-    let mut patch = D::without_claim();
-    patch["metadata"]["resourceVersion"] = json!(host.resource_version());
-    patch["metadata"]["uid"] = json!(key.uid);
-    match key.api::<D::Host>(&client).patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+    match patch(&client, key, host.resource_version().as_deref(), D::without_claim()).await {
         Ok(host) => host,
         Err(error) => {
             warn!(%error, host = %key, "the claim of somebody who is gone cannot be taken off");

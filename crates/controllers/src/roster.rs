@@ -1,6 +1,6 @@
 //! All hosts, as those see them who claim one: kept up to date from the watch, so that nobody searches the fleet.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::beskar7::{BootMode, NetworkBoot, RemoteConfig, Waiting};
@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::dialect::HostDialect;
 use crate::object::ObjectId;
+use crate::watches::Change;
 
 /// What a host has to offer, and to whom it belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,33 +99,32 @@ struct Entries {
     hosts: BTreeMap<ObjectId, Entry>,
     /// Which hosts bear a claim. More than one is a mistake that its claimant has to mend.
     claims: HashMap<String, Vec<ObjectId>>,
-    /// Hosts not seen yet in a list that is under way.
-    unseen: Option<HashSet<ObjectId>>,
+    /// How many lists were begun.
+    lists: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     offer: Offer,
     version: u64,
+    /// The list since which it is known like this.
+    list: u64,
 }
 
 impl Roster {
-    /// A list begins: who is not in it at its end is gone. What it shows counts, also if it is older than what was known:
-    /// the API server may have been restored from a backup.
-    pub(crate) fn begin_list(&self) {
-        let mut entries = self.entries();
-        entries.unseen = Some(entries.hosts.keys().cloned().collect());
-    }
-
-    /// A list has ended. Answers who should know.
-    pub(crate) fn end_list(&self) -> Vec<ObjectId> {
-        let mut entries = self.entries();
-        let gone: Vec<_> = entries.unseen.take().into_iter().flatten().collect();
-        let told = gone.iter().flat_map(|key| entries.remove(key)).collect();
-        drop(entries);
-        self.complete.send_replace(true);
-        self.changed.notify_one();
-        told
+    /// Takes in what the watch of the hosts shows. Answers who should know. What a list shows counts, also if it is older than what was
+    /// known: the API server may have been restored from a backup.
+    pub(crate) fn take<D: HostDialect>(&self, change: &Change<'_, D::Host>) -> Vec<ObjectId> {
+        match change {
+            Change::Begin => self.entries().lists += 1,
+            Change::Seen(host) => return self.put::<D>(host),
+            Change::Gone(key) => return self.remove(key),
+            Change::Complete => {
+                self.complete.send_replace(true);
+                self.changed.notify_one();
+            }
+        }
+        Vec::new()
     }
 
     /// Waits until all hosts have been listed once. Before that, nobody can say that a machine has no host.
@@ -138,8 +138,9 @@ impl Roster {
         let key = ObjectId::of(host);
         let version = host.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0);
         let mut entries = self.entries();
-        let is_listed = entries.unseen.as_mut().is_some_and(|unseen| unseen.remove(&key));
+        let list = entries.lists;
         if let Some(known) = entries.hosts.get_mut(&key) {
+            let is_listed = std::mem::replace(&mut known.list, list) < list;
             if known.version >= version && version > 0 && !is_listed {
                 return Vec::new();
             }
@@ -150,7 +151,7 @@ impl Roster {
             return Vec::new();
         }
         let mut told = entries.remove(&key);
-        told.extend(entries.insert(key, Entry { offer, version }));
+        told.extend(entries.insert(key, Entry { offer, version, list }));
         told.sort_unstable();
         told.dedup();
         drop(entries);
@@ -159,7 +160,7 @@ impl Roster {
     }
 
     /// A host is gone. Answers who should know.
-    pub(crate) fn remove(&self, key: &ObjectId) -> Vec<ObjectId> {
+    fn remove(&self, key: &ObjectId) -> Vec<ObjectId> {
         let told = self.entries().remove(key);
         self.changed.notify_one();
         told
@@ -255,10 +256,12 @@ impl Entries {
 #[cfg(test)]
 mod tests {
     use api::beskar7::{Beskar7Machine, PhysicalHost};
+    use kube::runtime::watcher::Event;
     use serde_json::json;
 
     use super::*;
     use crate::beskar7::PhysicalHosts;
+    use crate::watches::Present;
 
     fn host(version: &str, claim: Option<&str>) -> PhysicalHost {
         let mut host = json!({
@@ -293,14 +296,21 @@ mod tests {
     fn a_list_counts_also_if_it_is_older_and_ends_what_it_does_not_show() {
         let roster = Roster::default();
         roster.put::<PhysicalHosts>(&host("9", Some("id")));
-        roster.begin_list();
+        let mut present = Present::default();
+        let mut show = |event: &Event<PhysicalHost>| {
+            for change in present.take(event, ObjectId::of) {
+                roster.take::<PhysicalHosts>(&change);
+            }
+        };
+        show(&Event::Init);
         assert_eq!(roster.candidates()[0].1, 9, "nobody writes on the ground of nothing meanwhile");
-        roster.put::<PhysicalHosts>(&host("3", None));
-        roster.end_list();
+        show(&Event::InitApply(host("3", None)));
+        roster.put::<PhysicalHosts>(&host("2", Some("id")));
+        show(&Event::InitDone);
         assert_eq!((roster.holdings("id").len(), roster.candidates()[0].1), (0, 3), "restored from a backup");
 
-        roster.begin_list();
-        roster.end_list();
+        show(&Event::Init);
+        show(&Event::InitDone);
         assert_eq!(roster.candidates(), []);
     }
 }

@@ -35,7 +35,6 @@ impl ClaimDialect for Beskar7Machines {
     type Hosts = PhysicalHosts;
 
     const NAME: &'static str = "beskar7machine";
-    const KIND: &'static str = "Beskar7Machines";
     const PHASES: &'static [&'static str] = &phases::ALL;
     const FINALIZER: &'static str = names::MACHINE_FINALIZER;
     const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;

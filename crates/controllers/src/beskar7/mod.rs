@@ -41,7 +41,6 @@ impl HostDialect for PhysicalHosts {
     type Host = PhysicalHost;
 
     const NAME: &'static str = "beskar7";
-    const KIND: &'static str = "PhysicalHosts";
     const STATES: &'static [&'static str] = &states::ALL;
     const FINALIZER: &'static str = names::HOST_FINALIZER;
     const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;

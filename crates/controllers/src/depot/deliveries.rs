@@ -1,6 +1,7 @@
 //! What there is to serve, from a watch of the hosts that are to be served.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::future::ready;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,8 +16,7 @@ use http::HeaderValue;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::DeserializeGuard;
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt as _, watcher as watch};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource as _};
 use tracing::debug;
 
@@ -25,7 +25,7 @@ use super::{Configuration, Depot, Shipment};
 use crate::clock::Clock;
 use crate::dialect::{HostDialect, known_anchor};
 use crate::object::ObjectId;
-use crate::watches::{Interruptions, pauses, readable};
+use crate::watches::{self, Change};
 
 /// The deployments that are under way, in each replica.
 pub(super) struct Deliveries {
@@ -48,8 +48,6 @@ pub(super) struct Served {
 struct Entries {
     by_deployment: HashMap<String, Served>,
     by_host: HashMap<ObjectId, String>,
-    /// Hosts not seen yet in a list that is under way.
-    unseen: Option<HashSet<ObjectId>>,
 }
 
 impl Deliveries {
@@ -60,33 +58,17 @@ impl Deliveries {
 
     /// Follows the hosts for as long as it is polled.
     pub(super) async fn follow<D: HostDialect>(&self, hosts: Api<DeserializeGuard<D::Host>>, config: watcher::Config) {
-        let events = watch(hosts, config.fields(D::SERVED)).backoff(pauses());
-        futures::pin_mut!(events);
-        let mut interruptions = Interruptions::of("the hosts that are served");
-        while let Some(event) = events.next().await {
-            if let Some(event) = interruptions.pass(event).and_then(readable) {
-                self.take::<D>(&event);
-            }
-        }
+        let hosts = watches::follow(hosts, config.fields(D::SERVED), |change: Change<'_, D::Host>| match change {
+            Change::Seen(host) => self.entries().put(ObjectId::of(host), self.served::<D>(host)),
+            Change::Gone(key) => self.entries().remove(&key),
+            Change::Begin | Change::Complete => {}
+        });
+        hosts.for_each(|_| ready(())).await;
     }
 
     /// Reports that are on their way may arrive.
     pub(super) async fn stop(&self) {
         self.inbox.stop().await;
-    }
-
-    fn take<D: HostDialect>(&self, event: &Event<D::Host>) {
-        let mut entries = self.entries();
-        match event {
-            Event::Init => entries.unseen = Some(entries.by_host.keys().cloned().collect()),
-            Event::InitApply(host) | Event::Apply(host) => entries.put(ObjectId::of(host), self.served::<D>(host)),
-            Event::InitDone => {
-                for gone in entries.unseen.take().into_iter().flatten() {
-                    entries.remove(&gone);
-                }
-            }
-            Event::Delete(host) => entries.remove(&ObjectId::of(host)),
-        }
     }
 
     /// What a host is served now. What an ended claim was given opens nothing any more, even if the same claim is written again
@@ -124,9 +106,6 @@ impl Deliveries {
 
 impl Entries {
     fn put(&mut self, key: ObjectId, served: Option<Served>) {
-        if let Some(unseen) = &mut self.unseen {
-            unseen.remove(&key);
-        }
         self.remove(&key);
         if let Some(served) = served {
             let deployment = served.shipment.holder.deployment.clone();

@@ -1,18 +1,18 @@
 //! What the leader knows of the deployments that are being served.
 
 use std::collections::{BTreeMap, HashMap};
+use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::boot::{BootProblem, BootSession, Fetched};
 use futures::StreamExt as _;
 use kube::core::DeserializeGuard;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{Config, Event, watcher};
+use kube::runtime::watcher::Config;
 use kube::{Api, ResourceExt as _};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::object::{KindId, ObjectId};
-use crate::watches::{Interruptions, pauses, readable};
+use crate::watches::{self, Change};
 
 /// What was told of one deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,16 +32,11 @@ type Known = HashMap<String, BTreeMap<ObjectId, Session>>;
 impl Sessions {
     /// Follows the sessions for as long as it is polled, and wakes the hosts that they are about.
     pub(crate) async fn follow(&self, sessions: Api<DeserializeGuard<BootSession>>, wake: &UnboundedSender<ObjectId>) {
-        let events = watcher(sessions, Config::default()).backoff(pauses());
-        futures::pin_mut!(events);
-        let mut interruptions = Interruptions::of("BootSessions");
-        while let Some(event) = events.next().await {
-            let Some(event) = interruptions.pass(event).and_then(readable) else { continue };
-            if let Some(host) = self.take(&event) {
-                // Nobody listens any more only when the loop has stopped.
-                wake.send(host).ok();
-            }
-        }
+        let sessions = watches::follow(sessions, Config::default(), |change| {
+            // Nobody listens any more only when the loop has stopped.
+            self.take(change).map(|host| wake.send(host));
+        });
+        sessions.for_each(|_| ready(())).await;
     }
 
     /// What is known of the deployment of a host.
@@ -58,25 +53,20 @@ impl Sessions {
         ids.filter(|id| Some(id.name.as_str()) != deployment).cloned().collect()
     }
 
-    fn take(&self, event: &Event<BootSession>) -> Option<ObjectId> {
+    fn take(&self, change: Change<'_, BootSession>) -> Option<ObjectId> {
         let mut known = self.known();
-        match event {
-            Event::Init => known.clear(),
-            Event::InitApply(session) | Event::Apply(session) => {
+        match change {
+            Change::Seen(session) => {
                 let host = host_of(session)?;
                 let told = Session { fetched: session.spec.fetched.clone(), problem: session.spec.problem.clone() };
                 known.entry(host.uid.clone()?).or_default().insert(ObjectId::of(session).by_name(), told);
                 return Some(host);
             }
-            Event::Delete(session) => {
-                let uid = host_of(session)?.uid?;
-                let of_host = known.get_mut(&uid)?;
-                of_host.remove(&ObjectId::of(session).by_name());
-                if of_host.is_empty() {
-                    known.remove(&uid);
-                }
-            }
-            Event::InitDone => {}
+            Change::Gone(session) => known.retain(|_, of_host| {
+                of_host.remove(&session.by_name());
+                !of_host.is_empty()
+            }),
+            Change::Begin | Change::Complete => {}
         }
         None
     }

@@ -26,7 +26,6 @@ impl HostDialect for ForeignHosts {
     type Host = Node;
 
     const NAME: &'static str = "foreign";
-    const KIND: &'static str = "Nodes";
     const STATES: &'static [&'static str] = &["Unknown"];
     const FINALIZER: &'static str = "example.com/host";
     const FIELD_MANAGER: &'static str = "foreign";

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::TokioClock;
+use crate::watches::Change;
 
 /// How long a Secret takes to be read.
 const READ: Duration = Duration::from_secs(2);
@@ -88,9 +89,10 @@ fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc
         hands,
         brake: Arc::new(Brake::new(BrakeConfig::default())),
         clock,
+        writer: Writer::new(client.clone(), metrics.clone(), "beskar7", "beskar7"),
         metrics,
         herald: Arc::new(Herald::new(client.clone())),
-        latest: Latest::default(),
+        roster: Arc::default(),
         cluster_api: false,
         depot: None,
         sessions: Arc::default(),
@@ -102,9 +104,9 @@ fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc
 /// A host that is registered and at rest.
 async fn registered(site: &Site, bmc: &sim::Bmc) -> Arc<HostLoop<PhysicalHosts>> {
     let (hosts, mut woken) = host_loop(site, bmc);
-    follow(&hosts.index, &hosts, &Event::Apply(site.host()));
+    hosts.take(&Change::Seen(&site.host()));
     loop {
-        hosts.clone().reconcile(Arc::new(site.host())).await.unwrap();
+        hosts.decide(Arc::new(site.host())).await.unwrap();
         let state = site.host().status.and_then(|status| status.state);
         if tokio::time::timeout(Duration::from_secs(5), woken.recv()).await.is_err() {
             assert_eq!(state.as_deref(), Some("Available"));
@@ -123,10 +125,10 @@ async fn a_reconcile_that_is_begun_before_its_host_is_gone_opens_no_session_afte
         // The line is to be opened anew, as after another password.
         hosts.hands.forget(&ObjectId::of(&site.host()));
         hosts.hands.welcome(&ObjectId::of(&site.host()));
-        let reconcile = hosts.clone().reconcile(Arc::new(site.host()));
+        let reconcile = hosts.decide(Arc::new(site.host()));
         let deletion = async {
             tokio::time::sleep(Duration::from_secs(after)).await;
-            follow(&hosts.index, &hosts, &Event::Delete(site.host()));
+            hosts.take(&Change::Gone(ObjectId::of(&site.host())));
         };
         futures::pin_mut!(reconcile, deletion);
         // In this order.

@@ -398,6 +398,7 @@ impl Process {
         let brake = BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false };
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {
             herald: Arc::new(Herald::new(client.clone())),
+            writer: crate::writer::Writer::new(client.clone(), metrics.clone(), "beskar7", "beskar7"),
             client,
             index: Arc::new(Index::default()),
             vault,
@@ -405,7 +406,7 @@ impl Process {
             brake: Arc::new(Brake::new(brake)),
             clock,
             metrics,
-            latest: crate::latest::Latest::default(),
+            roster: Arc::default(),
             cluster_api: true,
             depot: None,
             sessions: Arc::default(),
