@@ -32,7 +32,7 @@ use crate::object::{Object, ObjectId, api};
 use crate::placer::{Placer, Wanted};
 use crate::roster::{Held, Holding, OrderOnHost, Roster};
 use crate::watches::Change;
-use crate::writer::{WriteError, Writer, patch, with_finalizer};
+use crate::writer::{Ownership, WriteError, Writer, patch, with_finalizer};
 
 /// How often one reconcile may decide: once, and once more after each write to the object itself.
 const DECISIONS: usize = 4;
@@ -58,8 +58,8 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     const PHASES: &'static [&'static str];
     /// Keeps the object until its host is free again.
     const FINALIZER: &'static str;
-    /// Whom the API server records as the writer of the status.
-    const FIELD_MANAGER: &'static str;
+    /// What is ours in its status.
+    const OURS: Ownership;
     /// Annotation with the claim's id, on the claim and on its host.
     const ID_ANNOTATION: &'static str;
 

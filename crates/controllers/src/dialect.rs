@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use crate::depot::{Depot, Session, Shipment};
 use crate::object::{Object, ObjectId};
 use crate::roster::{Free, Offer};
+use crate::writer::Ownership;
 
 /// Annotation with the anchor: the same on the hosts of every dialect, so that none can lose it in translation.
 pub const ANCHOR_ANNOTATION: &str = "beskar7.io/anchor";
@@ -26,8 +27,8 @@ pub trait HostDialect: Send + Sync + 'static {
     const STATES: &'static [&'static str];
     /// Keeps the object until the server is tidy.
     const FINALIZER: &'static str;
-    /// Whom the API server records as the writer of the status.
-    const FIELD_MANAGER: &'static str;
+    /// What is ours in its status.
+    const OURS: Ownership;
 
     /// Selects the hosts that the boot service has something for.
     const SERVED: &'static str;

@@ -32,7 +32,7 @@ pub mod probes;
 pub mod roster;
 pub mod vault;
 mod watches;
-mod writer;
+pub mod writer;
 
 #[cfg(test)]
 mod simulation;

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::beskar7::names;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
@@ -36,7 +35,7 @@ use crate::probes::{self, ProbeError, Readiness};
 use crate::roster::Roster;
 use crate::vault::Vault;
 use crate::watches::{Interruptions, Wakeups, pauses};
-use crate::writer::Writer;
+use crate::writer::{Ownership, Writer};
 
 /// How many Secrets that were touched are read at once.
 const SECRETS_AT_ONCE: usize = 8;
@@ -195,7 +194,7 @@ impl Operator {
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
             herald: herald.clone(),
-            writer: self.writer(PhysicalHosts::NAME, PhysicalHosts::FIELD_MANAGER),
+            writer: self.writer(PhysicalHosts::NAME, PhysicalHosts::OURS),
             roster: roster.clone(),
             cluster_api: self.config.cluster_api,
             depot: depot.clone(),
@@ -209,7 +208,7 @@ impl Operator {
             cluster_api: self.config.cluster_api.then(Arc::default),
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
-            writer: self.writer(Beskar7Machines::NAME, Beskar7Machines::FIELD_MANAGER),
+            writer: self.writer(Beskar7Machines::NAME, Beskar7Machines::OURS),
             herald: herald.clone(),
             inspector: depot.clone().map(|depot| Inspector::new(depot, wake.clone())),
             secrets: known_secrets.clone(),
@@ -219,7 +218,7 @@ impl Operator {
             cluster_api: machines.cluster_api.clone(),
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
-            writer: self.writer(ClusterLoop::NAME, names::FIELD_MANAGER),
+            writer: self.writer(ClusterLoop::NAME, PhysicalHosts::OURS),
         });
         let synced = wait_for_store(&known_secrets);
         if term.run_until_cancelled(synced).await.is_some() {
@@ -263,8 +262,8 @@ impl Operator {
         drive(work, self.api(), self.watch_config(), woken).await;
     }
 
-    fn writer<K: Object>(&self, name: &'static str, manager: &'static str) -> Writer<K> {
-        Writer::new(self.client.clone(), self.metrics.clone(), name, manager)
+    fn writer<K: Object>(&self, name: &'static str, ours: Ownership) -> Writer<K> {
+        Writer::new(self.client.clone(), self.metrics.clone(), name, ours)
     }
 
     fn watch_config(&self) -> watcher::Config {

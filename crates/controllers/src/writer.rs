@@ -80,20 +80,40 @@ pub(crate) fn with_finalizer(object: &impl ResourceExt, finalizer: &str) -> Valu
     json!(others.chain([finalizer]).collect::<Vec<_>>())
 }
 
+/// What is ours in the status of a kind. Others may write there, too.
+#[derive(Debug, Clone, Copy)]
+pub struct Ownership {
+    /// Whom the API server records as the writer of what is ours.
+    pub manager: &'static str,
+    /// Types of the conditions that are ours; those of other types stay as their writers made them. Empty where the kind's schema does not
+    /// declare conditions as a map by type: then the list has one owner, and what others put into it is written along.
+    pub conditions: &'static [&'static str],
+}
+
+impl Ownership {
+    /// The status without what is not ours.
+    fn of(&self, mut status: Value) -> Value {
+        let all = status.get_mut("conditions").and_then(Value::as_array_mut);
+        if let Some(all) = all.filter(|_| !self.conditions.is_empty()) {
+            all.retain(|condition| condition["type"].as_str().is_some_and(|type_| self.conditions.contains(&type_)));
+        }
+        status
+    }
+}
+
 /// Writes the objects of one loop.
 pub(crate) struct Writer<K> {
     client: Client,
     metrics: Metrics,
     /// The loop, for metrics.
     name: &'static str,
-    /// Whom the API server records as the writer of the status.
-    manager: &'static str,
+    ours: Ownership,
     latest: Latest<K>,
 }
 
 impl<K: Object> Writer<K> {
-    pub(crate) fn new(client: Client, metrics: Metrics, name: &'static str, manager: &'static str) -> Self {
-        Self { client, metrics, name, manager, latest: Latest::default() }
+    pub(crate) fn new(client: Client, metrics: Metrics, name: &'static str, ours: Ownership) -> Self {
+        Self { client, metrics, name, ours, latest: Latest::default() }
     }
 
     /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
@@ -124,16 +144,16 @@ impl<K: Object> Writer<K> {
         Ok(())
     }
 
-    /// Applies the whole status.
+    /// Applies what is ours of the status.
     pub(crate) async fn status(&self, object: &K, status: Value) -> Result<K, WriteError> {
         let id = ObjectId::of(object);
         let patch = Patch::Apply(json!({
             "apiVersion": K::api_version(&()),
             "kind": K::kind(&()),
             "metadata": { "resourceVersion": object.resource_version(), "uid": id.uid },
-            "status": status,
+            "status": self.ours.of(status),
         }));
-        let params = PatchParams::apply(self.manager).force();
+        let params = PatchParams::apply(self.ours.manager).force();
         let written = id.api::<K>(&self.client).patch_status(&id.name, &params, &patch).await;
         self.remember(&id, "status", written)
     }
@@ -148,5 +168,19 @@ impl<K: Object> Writer<K> {
             Err(WriteError::Refused { .. }) => {}
         }
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_of_others_are_not_applied_where_each_has_an_owner() {
+        let status = json!({ "state": "x", "conditions": [{ "type": "Ready" }, { "type": "CablingChecked" }] });
+        let ours = Ownership { manager: "beskar7", conditions: &["Ready", "Paused"] };
+        assert_eq!(ours.of(status.clone()), json!({ "state": "x", "conditions": [{ "type": "Ready" }] }));
+        assert_eq!(Ownership { conditions: &[], ..ours }.of(status.clone()), status);
+        assert_eq!(ours.of(json!({ "state": "x" })), json!({ "state": "x" }));
     }
 }

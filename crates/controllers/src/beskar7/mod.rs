@@ -12,7 +12,7 @@ mod status;
 
 pub(crate) use machine::Beskar7Machines;
 
-use api::beskar7::conditions::{HOST_INSPECTED, PAUSED};
+use api::beskar7::conditions::{self as types, HOST_INSPECTED, PAUSED};
 use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names, states};
 use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
@@ -32,6 +32,10 @@ use crate::dialect::{
 };
 use crate::object::ObjectId;
 use crate::roster::{Free, Offer};
+use crate::writer::Ownership;
+
+/// What is ours in the status of every kind of this dialect.
+const OURS: Ownership = Ownership { manager: names::FIELD_MANAGER, conditions: &types::ALL };
 
 /// PhysicalHosts.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +47,7 @@ impl HostDialect for PhysicalHosts {
     const NAME: &'static str = "beskar7";
     const STATES: &'static [&'static str] = &states::ALL;
     const FINALIZER: &'static str = names::HOST_FINALIZER;
-    const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;
+    const OURS: Ownership = OURS;
 
     const SERVED: &'static str = "spec.remoteConfig.osFamily!=";
 

@@ -13,6 +13,7 @@ use super::{Connection, HostDialect, TrustWish, View};
 use crate::depot::{Depot, Shipment};
 use crate::object::ObjectId;
 use crate::roster::{Free, Offer};
+use crate::writer::Ownership;
 
 pub(crate) struct ForeignHosts;
 
@@ -28,7 +29,7 @@ impl HostDialect for ForeignHosts {
     const NAME: &'static str = "foreign";
     const STATES: &'static [&'static str] = &["Unknown"];
     const FINALIZER: &'static str = "example.com/host";
-    const FIELD_MANAGER: &'static str = "foreign";
+    const OURS: Ownership = Ownership { manager: "foreign", conditions: &[] };
     const SERVED: &'static str = "";
 
     fn goal(_: &Node, _: Option<&Depot>) -> Goal {

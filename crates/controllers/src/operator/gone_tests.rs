@@ -89,7 +89,7 @@ fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc
         hands,
         brake: Arc::new(Brake::new(BrakeConfig::default())),
         clock,
-        writer: Writer::new(client.clone(), metrics.clone(), "beskar7", "beskar7"),
+        writer: Writer::new(client.clone(), metrics.clone(), "beskar7", PhysicalHosts::OURS),
         metrics,
         herald: Arc::new(Herald::new(client.clone())),
         roster: Arc::default(),

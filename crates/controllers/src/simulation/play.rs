@@ -398,7 +398,12 @@ impl Process {
         let brake = BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false };
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {
             herald: Arc::new(Herald::new(client.clone())),
-            writer: crate::writer::Writer::new(client.clone(), metrics.clone(), "beskar7", "beskar7"),
+            writer: crate::writer::Writer::new(
+                client.clone(),
+                metrics.clone(),
+                "beskar7",
+                <PhysicalHosts as crate::dialect::HostDialect>::OURS,
+            ),
             client,
             index: Arc::new(Index::default()),
             vault,
