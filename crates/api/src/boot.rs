@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BootSessionSpec {
-    /// The PhysicalHost that is being provisioned.
+    /// The host that is being provisioned, which owns this object.
     #[schemars(length(min = 1, max = 253))]
     pub host: String,
     /// Who fetched the bootstrap data, and when. Nobody else gets it any more.

@@ -30,7 +30,9 @@ pub enum Purpose {
 /// Whom a ticket is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Holder {
-    /// Namespace of the host.
+    /// Kind of the host. Empty for PhysicalHosts: their tickets were first made when there was no other kind, and stay as they are.
+    pub kind: String,
+    /// Namespace of the host; empty if it has none.
     pub namespace: String,
     /// Name of the host.
     pub host: String,
@@ -81,9 +83,9 @@ impl Key {
     pub fn ticket(&self, purpose: Purpose, holder: &Holder) -> Ticket {
         let mut context = hmac::Context::with_key(&self.signing);
         // Lengths go first, so that no two lists of words are the same bytes.
-        for word in
-            ["beskar7 ticket 1", purpose.word(), &holder.namespace, &holder.host, &holder.claim, &holder.deployment]
-        {
+        let kind = Some(holder.kind.as_str()).filter(|kind| !kind.is_empty());
+        let words = [purpose.word(), &holder.namespace, &holder.host, &holder.claim, &holder.deployment];
+        for word in ["beskar7 ticket 1"].into_iter().chain(words).chain(kind) {
             context.update(&(word.len() as u64).to_be_bytes());
             context.update(word.as_bytes());
         }
@@ -175,7 +177,7 @@ mod tests {
 
     fn holder(words: [&str; 4]) -> Holder {
         let [namespace, host, claim, deployment] = words.map(str::to_owned);
-        Holder { namespace, host, claim, deployment }
+        Holder { kind: String::new(), namespace, host, claim, deployment }
     }
 
     fn key(byte: u8) -> Key {
@@ -186,9 +188,9 @@ mod tests {
         // Few letters, so that words of different cases often run into each other.
         let word = || "[ab/]{0,3}";
         let purpose = prop_oneof![Just(Purpose::Iso), Just(Purpose::Config)];
-        (0_u8..3, purpose, (word(), word(), word(), word())).prop_map(
-            |(key, purpose, (namespace, host, claim, deployment))| {
-                (key, purpose, Holder { namespace, host, claim, deployment })
+        (0_u8..3, purpose, (word(), word(), word(), word(), word())).prop_map(
+            |(key, purpose, (kind, namespace, host, claim, deployment))| {
+                (key, purpose, Holder { kind, namespace, host, claim, deployment })
             },
         )
     }

@@ -13,6 +13,8 @@ use std::time::Duration;
 use engine::host::Ask;
 use tokio::time::Instant;
 
+use crate::object::ObjectId;
+
 /// What the fleet brake allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrakeConfig {
@@ -61,7 +63,7 @@ pub struct Load {
     pub frozen: bool,
 }
 
-/// The fleet brake of one leader. Hosts are named by any string that is theirs alone.
+/// The fleet brake of one leader, for the hosts of all dialects.
 #[derive(Debug)]
 pub struct Brake(Mutex<Core>);
 
@@ -78,33 +80,33 @@ impl Brake {
 
     /// Asks for one disruption, or for a place among the deployments. Each [`Answer::Go`] to the former is good for one
     /// act; a place is kept, however often it is asked for, until [`Brake::done`].
-    pub fn ask(&self, host: &str, ask: Ask) -> Answer {
+    pub fn ask(&self, host: &ObjectId, ask: Ask) -> Answer {
         self.core().ask(Instant::now(), host, ask)
     }
 
     /// Takes a place for a deployment that is under way already, as a new leader finds it. Never refused.
-    pub fn resume(&self, host: &str) {
+    pub fn resume(&self, host: &ObjectId) {
         self.core().resume(host);
     }
 
     /// The host's deployment rests: it is paused, or in a fault that is tried again later. Others may use its place, and it asks
     /// again when it goes on. Where it stands in the queue stays.
-    pub fn rest(&self, host: &str) {
+    pub fn rest(&self, host: &ObjectId) {
         self.core().rest(host);
     }
 
     /// Says whether a host that has a place is trying again after a fault.
-    pub fn mark(&self, host: &str, faulted: bool) {
+    pub fn mark(&self, host: &ObjectId, faulted: bool) {
         self.core().mark(host, faulted);
     }
 
     /// The host's deployment is over, or no longer wanted: gives its place up. It keeps waiting for a disruption.
-    pub fn done(&self, host: &str) {
+    pub fn done(&self, host: &ObjectId) {
         self.core().done(host);
     }
 
     /// The host is gone.
-    pub fn forget(&self, host: &str) {
+    pub fn forget(&self, host: &ObjectId) {
         self.core().forget(host);
     }
 
@@ -141,7 +143,7 @@ struct Core {
     disruptions: Line,
     deployments: Line,
     /// Who has a place, and whether it is in fault.
-    deploying: BTreeMap<String, bool>,
+    deploying: BTreeMap<ObjectId, bool>,
 }
 
 impl Core {
@@ -151,7 +153,7 @@ impl Core {
         Self { config, rate, disruptions, deployments, deploying: BTreeMap::new() }
     }
 
-    fn ask(&mut self, now: Instant, host: &str, ask: Ask) -> Answer {
+    fn ask(&mut self, now: Instant, host: &ObjectId, ask: Ask) -> Answer {
         if self.config.freeze {
             return Answer::Held {
                 reason: Brake::FROZEN,
@@ -165,7 +167,7 @@ impl Core {
         }
     }
 
-    fn disrupt(&mut self, now: Instant, host: &str) -> Answer {
+    fn disrupt(&mut self, now: Instant, host: &ObjectId) -> Answer {
         let ahead = self.disruptions.ahead_of(now, host);
         if ahead < self.rate.free(now) {
             self.disruptions.leave(host);
@@ -177,7 +179,7 @@ impl Core {
         held(ahead, pause, &per_minute(self.config.disruptions_per_minute))
     }
 
-    fn deploy(&mut self, now: Instant, host: &str) -> Answer {
+    fn deploy(&mut self, now: Instant, host: &ObjectId) -> Answer {
         if self.deploying.contains_key(host) {
             return Answer::Go;
         }
@@ -185,7 +187,7 @@ impl Core {
         let ahead = self.deployments.ahead_of(now, host);
         if ahead < limit.saturating_sub(self.deploying.len()) {
             self.deployments.leave(host);
-            self.deploying.insert(host.to_owned(), false);
+            self.deploying.insert(host.clone(), false);
             return Answer::Go;
         }
         let rounds = u32::try_from(ahead / limit.max(1)).unwrap_or(u32::MAX);
@@ -206,9 +208,9 @@ impl Core {
             1 => ", 1 by a faulted host".to_owned(),
             _ => format!(", {faulted} by faulted hosts"),
         };
-        let mut holders: Vec<_> = self.deploying.iter().map(|(host, faulted)| (!faulted, host.as_str())).collect();
+        let mut holders: Vec<_> = self.deploying.iter().map(|(host, faulted)| (!faulted, host)).collect();
         holders.sort_unstable();
-        let named: Vec<_> = holders.iter().take(NAMED).map(|(_, host)| *host).collect();
+        let named: Vec<_> = holders.iter().take(NAMED).map(|(_, host)| host.to_string()).collect();
         let more = match used - named.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -216,27 +218,27 @@ impl Core {
         format!("{used} of {limit} deployment slots used{by_faulted}: {}{more} (--max-deployments)", named.join(", "))
     }
 
-    fn resume(&mut self, host: &str) {
+    fn resume(&mut self, host: &ObjectId) {
         self.deployments.leave(host);
-        self.deploying.entry(host.to_owned()).or_default();
+        self.deploying.entry(host.clone()).or_default();
     }
 
-    fn rest(&mut self, host: &str) {
+    fn rest(&mut self, host: &ObjectId) {
         self.deploying.remove(host);
     }
 
-    fn mark(&mut self, host: &str, faulted: bool) {
+    fn mark(&mut self, host: &ObjectId, faulted: bool) {
         if let Some(known) = self.deploying.get_mut(host) {
             *known = faulted;
         }
     }
 
-    fn done(&mut self, host: &str) {
+    fn done(&mut self, host: &ObjectId) {
         self.deployments.leave(host);
         self.deploying.remove(host);
     }
 
-    fn forget(&mut self, host: &str) {
+    fn forget(&mut self, host: &ObjectId) {
         self.done(host);
         self.disruptions.leave(host);
     }
@@ -323,23 +325,23 @@ impl Rate {
 #[derive(Debug, Default)]
 struct Line {
     tickets: BTreeMap<u64, Ticket>,
-    numbers: HashMap<String, u64>,
+    numbers: HashMap<ObjectId, u64>,
     next: u64,
     waits: u64,
 }
 
 #[derive(Debug)]
 struct Ticket {
-    host: String,
+    host: ObjectId,
     due: Instant,
 }
 
 impl Line {
     /// How many who come when they are due wait before this host, or before a host that comes now.
-    fn ahead_of(&mut self, now: Instant, host: &str) -> usize {
+    fn ahead_of(&mut self, now: Instant, host: &ObjectId) -> usize {
         let numbers = &mut self.numbers;
         self.tickets.retain(|_, ticket| {
-            let stays = ticket.host == host || now.saturating_duration_since(ticket.due) < GONE;
+            let stays = ticket.host == *host || now.saturating_duration_since(ticket.due) < GONE;
             if !stays {
                 numbers.remove(&ticket.host);
             }
@@ -349,19 +351,19 @@ impl Line {
         self.tickets.range(..own).filter(|(_, ticket)| now.saturating_duration_since(ticket.due) < LATE).count()
     }
 
-    fn wait(&mut self, now: Instant, host: &str, pause: Duration) {
+    fn wait(&mut self, now: Instant, host: &ObjectId, pause: Duration) {
         let due = now + pause;
         if let Some(ticket) = self.numbers.get(host).and_then(|number| self.tickets.get_mut(number)) {
             ticket.due = due;
         } else if self.tickets.len() < LONGEST_LINE {
-            self.numbers.insert(host.to_owned(), self.next);
-            self.tickets.insert(self.next, Ticket { host: host.to_owned(), due });
+            self.numbers.insert(host.clone(), self.next);
+            self.tickets.insert(self.next, Ticket { host: host.clone(), due });
             self.next += 1;
             self.waits += 1;
         }
     }
 
-    fn leave(&mut self, host: &str) {
+    fn leave(&mut self, host: &ObjectId) {
         if let Some(number) = self.numbers.remove(host) {
             self.tickets.remove(&number);
         }

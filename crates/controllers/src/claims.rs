@@ -2,7 +2,6 @@
 //!
 //! Every write bears the resourceVersion that it was decided on.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,29 +11,28 @@ use engine::claim::{self, Act, Goal, Memory, Owner, Refusal, Sight, Standing, st
 use engine::host::{Claim, Consumer};
 use engine::placement::{BootWay, Request};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
-use kube::runtime::controller::Action;
-use kube::runtime::reflector::{ObjectRef, Store};
-use kube::{Api, Client, Resource, ResourceExt};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kube::runtime::reflector::Store;
+use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::clock::Clock;
-use crate::cluster_api::{ClusterApi, MachineView, paused_itself};
+use crate::cluster_api::{ClusterApi, MachineView, cluster_named, paused_itself};
 use crate::consumer;
 use crate::depot::{Inspector, Question};
-use crate::dialect::{HostDialect, HostKey};
+use crate::dialect::HostDialect;
+use crate::drive::Loop;
 use crate::herald::{Herald, News};
-use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::nodes::{Awaited, Nodes};
+use crate::object::{Object, ObjectId, api};
 use crate::placer::{Placer, Wanted};
 use crate::roster::{Held, Holding, OrderOnHost, Roster};
+use crate::watches::Change;
+use crate::writer::{Ownership, WriteError, Writer, patch, with_finalizer};
 
 /// How often one reconcile may decide: once, and once more after each write to the object itself.
 const DECISIONS: usize = 4;
@@ -50,27 +48,18 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 /// A kind of resource that claims hosts, and how it is to be understood.
 pub(crate) trait ClaimDialect: Send + Sync + 'static {
     /// The resource.
-    type Claim: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Serialize
-        + Send
-        + Sync
-        + 'static;
+    type Claim: Object;
     /// The hosts that it claims.
     type Hosts: HostDialect;
 
     /// The dialect's name, for metrics and logs.
     const NAME: &'static str;
-    /// The resource, for logs.
-    const KIND: &'static str;
     /// All words that [`ClaimDialect::phase`] answers.
     const PHASES: &'static [&'static str];
     /// Keeps the object until its host is free again.
     const FINALIZER: &'static str;
-    /// Whom the API server records as the writer of the status.
-    const FIELD_MANAGER: &'static str;
+    /// What is ours in its status.
+    const OURS: Ownership;
     /// Annotation with the claim's id, on the claim and on its host.
     const ID_ANNOTATION: &'static str;
 
@@ -120,51 +109,6 @@ pub(crate) struct ClaimView<'a, C> {
     pub(crate) now: Timestamp,
 }
 
-/// Why a reconcile failed. The object is tried again.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    /// Somebody else wrote the object in between: what was decided is void.
-    #[error("{0} was changed by someone else meanwhile")]
-    Conflict(HostKey),
-    /// The API server did not take a write.
-    #[error("{object}: cannot write {what}: {source}")]
-    Write {
-        /// The claim or the host.
-        object: HostKey,
-        /// What was written.
-        what: &'static str,
-        /// Why.
-        source: Box<kube::Error>,
-    },
-}
-
-impl Error {
-    fn of(object: &HostKey, what: &'static str, error: kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) if status.code == 409 => Self::Conflict(object.clone()),
-            error => Self::Write { object: object.clone(), what, source: Box::new(error) },
-        }
-    }
-
-    fn pause(&self) -> Duration {
-        match self {
-            Self::Conflict(key) => {
-                debug!(object = %key, "conflict; deciding anew");
-                Duration::from_millis(100)
-            }
-            Self::Write { source, .. } => {
-                if matches!(&**source, kube::Error::Api(status) if status.code == 404) {
-                    // It went while it was decided on; the watch will tell, or has told that its kind is gone.
-                    debug!("{self}");
-                } else {
-                    warn!("{self}");
-                }
-                Duration::from_secs(3 + fastrand::u64(0..3))
-            }
-        }
-    }
-}
-
 /// What all reconciles of one dialect share.
 pub(crate) struct ClaimLoop<D: ClaimDialect> {
     pub(crate) client: Client,
@@ -175,7 +119,7 @@ pub(crate) struct ClaimLoop<D: ClaimDialect> {
     pub(crate) cluster_api: Option<Arc<ClusterApi>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
-    pub(crate) latest: Latest<D::Claim>,
+    pub(crate) writer: Writer<D::Claim>,
     pub(crate) herald: Arc<Herald>,
     /// Looks at images; `None` if there is no boot service.
     pub(crate) inspector: Option<Inspector>,
@@ -183,26 +127,33 @@ pub(crate) struct ClaimLoop<D: ClaimDialect> {
     pub(crate) secrets: Store<PartialObjectMeta<Secret>>,
 }
 
-impl<D: ClaimDialect> ClaimLoop<D> {
-    /// Reconciles one claim.
-    pub(crate) async fn reconcile(self: Arc<Self>, claim: Arc<D::Claim>) -> Result<Action, Error> {
-        let started = tokio::time::Instant::now();
-        let result = self.decide(claim).await;
-        self.metrics.reconcile(D::NAME, result.is_ok(), started.elapsed());
-        result.map(|again| again.map_or_else(Action::await_change, Action::requeue))
+impl<D: ClaimDialect> Loop for ClaimLoop<D> {
+    type Object = D::Claim;
+    const NAME: &'static str = D::NAME;
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
-    /// What to do after an error.
-    pub(crate) fn after_error(_: Arc<D::Claim>, error: &Error, _: Arc<Self>) -> Action {
-        Action::requeue(error.pause())
+    fn take(&self, change: &Change<'_, D::Claim>) {
+        if let Change::Gone(key) = change {
+            self.forget(key);
+        }
     }
 
-    /// Decides, and tells when to look again if nothing changes before.
-    async fn decide(&self, seen: Arc<D::Claim>) -> Result<Option<Duration>, Error> {
-        let mut claim = self.latest.newest(seen);
+    fn count(&self, store: Store<D::Claim>) {
+        let claims = move || {
+            let claims = store.state();
+            claims.iter().map(|claim| (claim.namespace().unwrap_or_default(), D::phase(claim))).collect()
+        };
+        self.metrics.follow_machines(D::NAME, D::PHASES, claims);
+    }
+
+    async fn decide(&self, seen: Arc<D::Claim>) -> Result<Option<Duration>, WriteError> {
+        let mut claim = self.writer.newest(seen);
         for _ in 0..DECISIONS {
-            let key = HostKey::of(claim.as_ref());
-            if self.placer.is_writing(&name_of(&key)) {
+            let key = ObjectId::of(claim.as_ref());
+            if self.placer.is_writing(&key.by_name()) {
                 // We are woken when it is known how that ended.
                 return Ok(None);
             }
@@ -212,7 +163,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                 return Ok(None);
             }
             let decision = self.look(&claim, &key);
-            if !decision.step.acts.contains(&Act::Place) && !self.placer.withdraw(&name_of(&key)) {
+            if !decision.step.acts.contains(&Act::Place) && !self.placer.withdraw(&key.by_name()) {
                 return Ok(None);
             }
             match self.carry_out(&claim, &key, &decision).await? {
@@ -222,8 +173,10 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         }
         Ok(Some(Duration::from_millis(100)))
     }
+}
 
-    fn look(&self, claim: &D::Claim, key: &HostKey) -> Decision {
+impl<D: ClaimDialect> ClaimLoop<D> {
+    fn look(&self, claim: &D::Claim, key: &ObjectId) -> Decision {
         let memory = D::memory(claim);
         let mut holdings = memory.id.as_ref().map(|id| self.roster.holdings(id)).unwrap_or_default();
         for held in &mut holdings {
@@ -239,7 +192,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             host: holdings.first().map(|held| held.holding.host.clone()),
             doubles: holdings.iter().skip(1).map(|held| held.holding.host.clone()).collect(),
             image: self.image(claim),
-            refusal: self.placer.refusal(&name_of(key)),
+            refusal: self.placer.refusal(&key.by_name()),
             now: self.clock.now(),
         };
         Decision { step: step(&goal, &memory, &sight), memory, owner: sight.owner, holdings }
@@ -251,7 +204,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let view = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
         let secret = view.and_then(|view| view.data_secret);
         let is_there = |name: &String| {
-            self.secrets.get(&ObjectRef::new(name).within(&claim.namespace().unwrap_or_default())).is_some()
+            self.secrets.get(&ObjectId::named::<Secret>(claim.namespace().as_deref(), name).object_ref()).is_some()
         };
         match machine.bootstrap {
             claim::Bootstrap::Ready if !secret.as_ref().is_some_and(is_there) => {
@@ -267,16 +220,21 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         known.unwrap_or(claim::Image::Unknown)
     }
 
-    fn look_at_image(&self, claim: &D::Claim, key: &HostKey) {
+    fn look_at_image(&self, claim: &D::Claim, key: &ObjectId) {
         if let (Some(question), Some(inspector)) = (D::image(claim), &self.inspector) {
-            inspector.look(&question, &name_of(key));
+            inspector.look(&question, &key.by_name());
         }
     }
 
-    async fn carry_out(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Next<D::Claim>, Error> {
+    async fn carry_out(
+        &self,
+        claim: &D::Claim,
+        key: &ObjectId,
+        decision: &Decision,
+    ) -> Result<Next<D::Claim>, WriteError> {
         // What names the provider lifts the block in the same write.
         if !decision.step.acts.iter().any(|act| matches!(act, Act::NameProvider(_)))
-            && let Some(written) = self.block_move(claim, key, decision).await?
+            && let Some(written) = self.block_move(claim, decision).await?
         {
             return Ok(Next::Decide(written));
         }
@@ -289,18 +247,15 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             }
             match act {
                 Act::Protect => {
-                    self.protect(claim, key).await?;
+                    self.protect(claim).await?;
                     // Who is deleted in this very moment is gone all the same: it gets a host when the watch shows it protected.
                     return Ok(Next::Rest(None));
                 }
                 Act::NameProvider(provider) => {
-                    return self.write(claim, key, D::provider(provider), "provider id").await.map(Next::Decide);
+                    return self.writer.patch(claim, D::provider(provider), "provider id").await.map(Next::Decide);
                 }
                 Act::Remember => {
-                    return Ok(self
-                        .tell(claim, key, decision)
-                        .await?
-                        .map_or(Next::Rest(Some(LOOK_AGAIN)), Next::Decide));
+                    return Ok(self.tell(claim, decision).await?.map_or(Next::Rest(Some(LOOK_AGAIN)), Next::Decide));
                 }
                 Act::Reorder { host } => {
                     self.reorder(claim, decision, host).await?;
@@ -314,7 +269,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             }
         }
         self.await_node(claim, key, decision);
-        self.tell(claim, key, decision).await?;
+        self.tell(claim, decision).await?;
         Ok(Next::Rest(self.again(decision)))
     }
 
@@ -340,17 +295,14 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     /// An id for the claim and a hold on its object, in one write.
-    async fn protect(&self, claim: &D::Claim, key: &HostKey) -> Result<D::Claim, Error> {
+    async fn protect(&self, claim: &D::Claim) -> Result<D::Claim, WriteError> {
         let id = format!("{:016x}{:04x}", fastrand::u64(..), fastrand::u16(..));
-        let mut finalizers = claim.finalizers().to_vec();
-        if !finalizers.iter().any(|finalizer| finalizer == D::FINALIZER) {
-            finalizers.push(D::FINALIZER.to_owned());
-        }
+        let finalizers = with_finalizer(claim, D::FINALIZER);
         let patch = json!({ "metadata": { "annotations": { D::ID_ANNOTATION: id }, "finalizers": finalizers } });
-        self.write(claim, key, patch, "claim id").await
+        self.writer.patch(claim, patch, "claim id").await
     }
 
-    fn ask(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) {
+    fn ask(&self, claim: &D::Claim, key: &ObjectId, decision: &Decision) {
         let Some(id) = &decision.memory.id else { return };
         let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
         let mut request = D::request(claim, machine.as_ref(), self.domain_keys(claim));
@@ -362,10 +314,10 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let refusals = decision.step.refusals.iter().filter(|refusal| refusal.holds(now));
         request.refused_by = refusals.map(|refusal| (refusal.host.clone(), refusal.why.reason.clone())).collect();
         let wanted = Wanted { request, claim: D::order(claim, id, machine.as_ref()) };
-        self.placer.ask(&name_of(key), wanted);
+        self.placer.ask(&key.by_name(), wanted);
     }
 
-    async fn reorder(&self, claim: &D::Claim, decision: &Decision, host: &str) -> Result<(), Error> {
+    async fn reorder(&self, claim: &D::Claim, decision: &Decision, host: &str) -> Result<(), WriteError> {
         let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
         for held in decision.holdings.iter().filter(|held| held.key.name == host) {
             info!(host = %held.key, "the order was changed before the server was started");
@@ -375,33 +327,33 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     /// The node of a machine that runs is awaited until Cluster API has seen it.
-    fn await_node(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) {
+    fn await_node(&self, claim: &D::Claim, key: &ObjectId, decision: &Decision) {
         let Some(cluster_api) = &self.cluster_api else { return };
         let machine = cluster_api.machine_of(claim).filter(|machine| !machine.has_node);
         let uuid = decision.holdings.first().and_then(|held| held.holding.uuid.clone());
         match (&decision.step.standing, machine, uuid) {
             (Standing::Provisioned { provider, .. }, Some(machine), Some(uuid)) => {
-                let cluster = (key.namespace.clone(), machine.cluster);
-                self.nodes.expect(&name_of(key), Awaited { cluster, provider: provider.clone(), uuid });
+                let cluster = cluster_named(key.namespace(), &machine.cluster);
+                self.nodes.expect(&key.by_name(), Awaited { cluster, provider: provider.clone(), uuid });
             }
-            _ => self.nodes.forget(&name_of(key)),
+            _ => self.nodes.forget(&key.by_name()),
         }
     }
 
     /// Why nothing may be done to the host of a claim, as of now and not as of the watch: a server is at stake.
-    async fn paused_now(&self, key: &HostKey, decision: &Decision) -> Option<String> {
+    async fn paused_now(&self, key: &ObjectId, decision: &Decision) -> Option<String> {
         self.cluster_api.as_ref()?;
         let consumer = Consumer {
             api_version: D::Claim::api_version(&()).into_owned(),
             kind: D::Claim::kind(&()).into_owned(),
-            namespace: key.namespace.clone(),
+            namespace: key.namespace().to_owned(),
             name: key.name.clone(),
         };
         let claim = Claim { id: decision.memory.id.clone().unwrap_or_default(), consumer };
-        consumer::pause(&self.client, &claim, &key.namespace, true).await
+        consumer::pause(&self.client, &claim, key.namespace(), true).await
     }
 
-    async fn release(&self, decision: &Decision, quarantine: Option<&str>) -> Result<(), Error> {
+    async fn release(&self, decision: &Decision, quarantine: Option<&str>) -> Result<(), WriteError> {
         for held in &decision.holdings {
             if held.holding.host.claimed {
                 self.write_host(held, D::release(&held.holding.id, self.clock.now(), quarantine), "the release")
@@ -414,7 +366,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         Ok(())
     }
 
-    async fn give_back(&self, decision: &Decision, host: &str) -> Result<(), Error> {
+    async fn give_back(&self, decision: &Decision, host: &str) -> Result<(), WriteError> {
         for held in decision.holdings.iter().filter(|held| held.key.name == host) {
             let why = held.holding.host.fault.as_ref().map_or("a second host bears the same claim", |why| &why.message);
             warn!(host = %held.key, why, "claim given back");
@@ -423,12 +375,9 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         Ok(())
     }
 
-    async fn write_host(&self, held: &Held, mut patch: Value, what: &'static str) -> Result<(), Error> {
+    async fn write_host(&self, held: &Held, change: Value, what: &'static str) -> Result<(), WriteError> {
         let key = &held.key;
-        let hosts: Api<<D::Hosts as HostDialect>::Host> = Api::namespaced(self.client.clone(), &key.namespace);
-        patch["metadata"]["uid"] = json!(key.uid);
-        patch["metadata"]["resourceVersion"] = json!(held.version.to_string());
-        let written = hosts.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let written = patch(&self.client, key, Some(&held.version.to_string()), change).await;
         self.metrics.api_write(D::NAME, what, written.is_ok());
         match written {
             Ok(host) => {
@@ -436,53 +385,39 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                 Ok(())
             }
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(Error::of(key, what, error)),
+            Err(error) => Err(WriteError::of(key, what, error)),
         }
     }
 
     /// Whether a host bears the claim, as of now and not as of the watch: a claim that is left behind is a server lost.
-    async fn is_borne(&self, key: &HostKey, id: &str) -> Result<bool, Error> {
-        let hosts: Api<<D::Hosts as HostDialect>::Host> = Api::namespaced(self.client.clone(), &key.namespace);
+    async fn is_borne(&self, key: &ObjectId, id: &str) -> Result<bool, WriteError> {
+        let hosts = api::<<D::Hosts as HostDialect>::Host>(&self.client, key.namespace.as_deref());
         let ours = ListParams::default().fields(&format!("spec.consumerRef.name={}", key.name));
         let found =
-            hosts.list(&ours).await.map_err(|error| Error::of(key, "nothing before its host is known", error))?;
+            hosts.list(&ours).await.map_err(|error| WriteError::of(key, "nothing before its host is known", error))?;
         Ok(found.iter().any(|host| host.annotations().get(D::ID_ANNOTATION).is_some_and(|borne| borne == id)))
     }
 
-    async fn let_go(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Next<D::Claim>, Error> {
+    async fn let_go(
+        &self,
+        claim: &D::Claim,
+        key: &ObjectId,
+        decision: &Decision,
+    ) -> Result<Next<D::Claim>, WriteError> {
         if decision.holdings.is_empty()
             && let Some(id) = &decision.memory.id
             && self.is_borne(key, id).await?
         {
             return Ok(Next::Rest(Some(CATCH_UP)));
         }
-        let rest: Vec<_> = claim.finalizers().iter().filter(|finalizer| *finalizer != D::FINALIZER).collect();
-        match self.write(claim, key, json!({ "metadata": { "finalizers": rest } }), "finalizer").await {
-            Err(Error::Write { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {
-                self.latest.put(claim);
-            }
-            result => drop(result?),
-        }
+        self.writer.let_go(claim, D::FINALIZER).await?;
         info!(claim = %key, "forgotten");
         self.retire(key);
         Ok(Next::Rest(None))
     }
 
-    async fn write(
-        &self,
-        claim: &D::Claim,
-        key: &HostKey,
-        mut patch: Value,
-        what: &'static str,
-    ) -> Result<D::Claim, Error> {
-        patch["metadata"]["resourceVersion"] = json!(claim.resource_version());
-        patch["metadata"]["uid"] = json!(key.uid);
-        let written = self.api(key).patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        self.remember(key, what, written)
-    }
-
     /// Writes the status if it says something new, and answers with the object as it is then.
-    async fn tell(&self, claim: &D::Claim, key: &HostKey, decision: &Decision) -> Result<Option<D::Claim>, Error> {
+    async fn tell(&self, claim: &D::Claim, decision: &Decision) -> Result<Option<D::Claim>, WriteError> {
         let view = ClaimView {
             claim,
             standing: &decision.step.standing,
@@ -496,15 +431,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             now: self.clock.now(),
         };
         let Some(status) = D::status(&view) else { return Ok(None) };
-        let patch = Patch::Apply(json!({
-            "apiVersion": D::Claim::api_version(&()),
-            "kind": D::Claim::kind(&()),
-            "metadata": { "resourceVersion": claim.resource_version(), "uid": key.uid },
-            "status": status,
-        }));
-        let params = PatchParams::apply(D::FIELD_MANAGER).force();
-        let written = self.api(key).patch_status(&key.name, &params, &patch).await;
-        let written = self.remember(key, "status", written)?;
+        let written = self.writer.status(claim, status).await?;
         if let Some(news) = D::news(&view) {
             self.herald.tell(claim.object_ref(&()), news);
         }
@@ -513,12 +440,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     /// clusterctl waits with a move while this annotation is there: a server that boots may read its image and its bootstrap data
     /// from us. Also while the cluster is paused, or the move would never begin.
-    async fn block_move(
-        &self,
-        claim: &D::Claim,
-        key: &HostKey,
-        decision: &Decision,
-    ) -> Result<Option<D::Claim>, Error> {
+    async fn block_move(&self, claim: &D::Claim, decision: &Decision) -> Result<Option<D::Claim>, WriteError> {
         let is_served = D::image(claim).is_some();
         let is_booting = is_served && decision.holdings.first().is_some_and(|held| held.holding.host.is_booting());
         let is_blocked = claim.annotations().contains_key(BLOCK_MOVE_ANNOTATION);
@@ -526,22 +448,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             return Ok(None);
         }
         let patch = json!({ "metadata": { "annotations": { BLOCK_MOVE_ANNOTATION: is_booting.then_some("") } } });
-        self.write(claim, key, patch, "move block").await.map(Some)
-    }
-
-    fn remember(&self, key: &HostKey, what: &'static str, written: kube::Result<D::Claim>) -> Result<D::Claim, Error> {
-        self.metrics.api_write(D::NAME, what, written.is_ok());
-        match written {
-            Ok(claim) => {
-                self.latest.put(&claim);
-                Ok(claim)
-            }
-            Err(error) => {
-                // Whatever we wrote last may not be what there is; the watch knows better.
-                self.latest.forget(key);
-                Err(Error::of(key, what, error))
-            }
-        }
+        self.writer.patch(claim, patch, "move block").await.map(Some)
     }
 
     fn domain_keys(&self, claim: &D::Claim) -> Vec<String> {
@@ -554,20 +461,16 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     /// Nothing is done for it any more. How it ended is remembered until the watch has shown that: it may still show the
     /// claim as it was before its deletion, and such a one would get a host.
-    fn retire(&self, key: &HostKey) {
-        self.placer.withdraw(&name_of(key));
-        self.nodes.forget(&name_of(key));
+    fn retire(&self, key: &ObjectId) {
+        self.placer.withdraw(&key.by_name());
+        self.nodes.forget(&key.by_name());
     }
 
     /// The watch has shown its end, which a finalizer does not prevent that is added at the moment of a deletion.
-    pub(crate) fn forget(&self, key: &HostKey) {
-        self.placer.forget(&name_of(key));
-        self.nodes.forget(&name_of(key));
-        self.latest.forget(key);
-    }
-
-    fn api(&self, key: &HostKey) -> Api<D::Claim> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+    fn forget(&self, key: &ObjectId) {
+        self.placer.forget(&key.by_name());
+        self.nodes.forget(&key.by_name());
+        self.writer.forget(key);
     }
 }
 
@@ -585,8 +488,4 @@ enum Next<C> {
     Decide(C),
     /// Nothing, until something changes or this time has passed.
     Rest(Option<Duration>),
-}
-
-fn name_of(key: &HostKey) -> (String, String) {
-    (key.namespace.clone(), key.name.clone())
 }

@@ -13,22 +13,21 @@ use jiff::Timestamp;
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
 use tracing::{info, warn};
 
 use crate::kinds;
-use crate::watches::{Interruptions, is_not_served, pauses};
+use crate::object::{KindId, ObjectId};
+use crate::watches::{Change, Interruptions, Present, is_not_served, pauses};
 
 /// Cluster API's own group.
 pub(crate) const GROUP: &str = "cluster.x-k8s.io";
 
 /// How often it is looked whether Cluster API was installed.
 const INSTALLED_AGAIN: Duration = Duration::from_secs(5);
-
-/// Namespace and name.
-pub(crate) type Name = (String, String);
 
 /// What is known of Machines and Clusters.
 #[derive(Debug, Default)]
@@ -41,29 +40,20 @@ struct Known {
     machines: Views<MachineView>,
     clusters: Views<ClusterView>,
     /// Labels that make the failure domains of a cluster, where its infrastructure says so.
-    domain_keys: HashMap<Name, Vec<String>>,
+    domain_keys: HashMap<ObjectId, Vec<String>>,
 }
 
-/// An object of ours that depends on Cluster API.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Dependent {
-    /// An infrastructure machine.
-    Machine(Name),
-    /// The infrastructure of a cluster.
-    Cluster(Name),
-}
-
-/// The objects of one kind; `None` before they were listed for the first time.
+/// The objects of one kind.
 #[derive(Debug)]
 struct Views<V> {
-    known: Option<HashMap<Name, V>>,
-    /// A list that is under way.
-    listed: HashMap<Name, V>,
+    known: HashMap<ObjectId, V>,
+    /// Whether they have been listed once.
+    is_complete: bool,
 }
 
 impl<V> Default for Views<V> {
     fn default() -> Self {
-        Self { known: None, listed: HashMap::new() }
+        Self { known: HashMap::new(), is_complete: false }
     }
 }
 
@@ -72,7 +62,7 @@ impl<V> Default for Views<V> {
 pub(crate) struct MachineView {
     pub(crate) cluster: String,
     /// The infrastructure object that it is made of.
-    pub(crate) infrastructure: Option<String>,
+    infrastructure: Option<ObjectId>,
     pub(crate) bootstrap: Bootstrap,
     /// The Secret with the bootstrap data.
     pub(crate) data_secret: Option<String>,
@@ -94,7 +84,7 @@ pub(crate) struct ClusterView {
     /// The kind that makes its control plane, if there is one.
     pub(crate) control_plane: Option<String>,
     /// Its infrastructure.
-    infrastructure: Option<String>,
+    infrastructure: Option<ObjectId>,
 }
 
 /// One of Cluster API's kinds, as we see it.
@@ -102,8 +92,8 @@ trait Kind: Clone + PartialEq + Send {
     const KIND: &'static str;
     fn read(object: &DynamicObject) -> Self;
     fn views(known: &mut Known) -> &mut Views<Self>;
-    /// Who depends on it.
-    fn dependents(known: &Known, name: &Name, view: &Self) -> Vec<Dependent>;
+    /// Who of ours depends on it.
+    fn dependents(known: &Known, id: &ObjectId, view: &Self) -> Vec<ObjectId>;
 }
 
 impl Kind for MachineView {
@@ -121,7 +111,7 @@ impl Kind for MachineView {
         };
         Self {
             cluster: text("/spec/clusterName").unwrap_or_default(),
-            infrastructure: text("/spec/infrastructureRef/name"),
+            infrastructure: infrastructure(object),
             bootstrap: match data_secret.as_deref() {
                 // Said on purpose of machines whose data comes from elsewhere.
                 Some("") => Bootstrap::None,
@@ -143,11 +133,11 @@ impl Kind for MachineView {
         &mut known.machines
     }
 
-    fn dependents(known: &Known, (namespace, _): &Name, view: &Self) -> Vec<Dependent> {
-        let machine = view.infrastructure.iter().map(|name| Dependent::Machine((namespace.clone(), name.clone())));
-        let cluster = known.clusters.known.as_ref().and_then(|all| all.get(&(namespace.clone(), view.cluster.clone())));
-        let cluster = cluster.filter(|_| view.is_control_plane).and_then(|cluster| cluster.dependent(namespace));
-        machine.chain(cluster).collect()
+    fn dependents(known: &Known, id: &ObjectId, view: &Self) -> Vec<ObjectId> {
+        let cluster = named::<ClusterView>(id.namespace(), &view.cluster);
+        let cluster = known.clusters.known.get(&cluster);
+        let cluster = cluster.filter(|_| view.is_control_plane).and_then(|cluster| cluster.infrastructure.as_ref());
+        view.infrastructure.iter().chain(cluster).cloned().collect()
     }
 }
 
@@ -167,7 +157,7 @@ impl Kind for ClusterView {
                 || flag("/status/initialization/infrastructureProvisioned"),
             endpoint: host.filter(|host| !host.is_empty()).map(str::to_owned).zip(port),
             control_plane: kind.map(str::to_owned),
-            infrastructure: data.pointer("/spec/infrastructureRef/name").and_then(Value::as_str).map(str::to_owned),
+            infrastructure: infrastructure(object),
         }
     }
 
@@ -175,19 +165,40 @@ impl Kind for ClusterView {
         &mut known.clusters
     }
 
-    fn dependents(known: &Known, (namespace, name): &Name, view: &Self) -> Vec<Dependent> {
-        let machines = known.machines.known.iter().flatten();
-        let ours = machines.filter(|((place, _), machine)| place == namespace && machine.cluster == *name);
-        let infrastructure = ours.filter_map(|(_, machine)| machine.infrastructure.clone());
-        let machines = infrastructure.map(|name| Dependent::Machine((namespace.clone(), name)));
-        machines.chain(view.dependent(namespace)).collect()
+    fn dependents(known: &Known, id: &ObjectId, view: &Self) -> Vec<ObjectId> {
+        let machines = known.machines_of(id).filter_map(|(_, machine)| machine.infrastructure.as_ref());
+        machines.chain(&view.infrastructure).cloned().collect()
     }
 }
 
-impl ClusterView {
-    fn dependent(&self, namespace: &str) -> Option<Dependent> {
-        self.infrastructure.clone().map(|name| Dependent::Cluster((namespace.to_owned(), name)))
+impl Known {
+    /// The Machines of a Cluster.
+    fn machines_of(&self, cluster: &ObjectId) -> impl Iterator<Item = (&ObjectId, &MachineView)> {
+        self.machines
+            .known
+            .iter()
+            .filter(|(id, machine)| id.namespace == cluster.namespace && machine.cluster == cluster.name)
     }
+}
+
+/// What the reference of a Machine or a Cluster to its infrastructure names.
+fn infrastructure(object: &DynamicObject) -> Option<ObjectId> {
+    let reference = object.data.pointer("/spec/infrastructureRef")?;
+    let text = |field: &str| reference.get(field).and_then(Value::as_str);
+    // A version, or since v1beta2 only its group.
+    let group = text("apiGroup").or_else(|| Some(text("apiVersion")?.split_once('/')?.0))?;
+    let kind = KindId { group: group.to_owned().into(), kind: text("kind")?.to_owned().into() };
+    Some(ObjectId { kind, namespace: object.namespace(), name: text("name")?.to_owned(), uid: None })
+}
+
+/// The Cluster of that name.
+pub(crate) fn cluster_named(namespace: &str, name: &str) -> ObjectId {
+    named::<ClusterView>(namespace, name)
+}
+
+fn named<K: Kind>(namespace: &str, name: &str) -> ObjectId {
+    let kind = KindId { group: GROUP.into(), kind: K::KIND.into() };
+    ObjectId { kind, namespace: Some(namespace.to_owned()), name: name.to_owned(), uid: None }
 }
 
 /// Whether a condition holds, in either of Cluster API's shapes.
@@ -210,13 +221,16 @@ impl ClusterApi {
         let Some(reference) = references.find(|owner| owner.kind == "Machine" && is_ours(&owner.api_version)) else {
             return if known.missing.is_empty() { Owner::Awaited } else { Owner::NoClusterApi };
         };
-        let (Some(machines), Some(clusters)) = (&known.machines.known, &known.clusters.known) else {
+        if !known.machines.is_complete || !known.clusters.is_complete {
             return Owner::Held("Cluster API's Machines and Clusters have not been read yet.".to_owned());
+        }
+        let Some(machine) = known.machines.known.get(&named::<MachineView>(&namespace, &reference.name)) else {
+            return Owner::Gone;
         };
-        let Some(machine) = machines.get(&(namespace.clone(), reference.name.clone())) else { return Owner::Gone };
-        let Some(cluster) = clusters.get(&(namespace.clone(), machine.cluster.clone())) else { return Owner::Gone };
+        let id = named::<ClusterView>(&namespace, &machine.cluster);
+        let Some(cluster) = known.clusters.known.get(&id) else { return Owner::Gone };
         if cluster.paused {
-            return Owner::Held(format!("Cluster {namespace}/{} is paused.", machine.cluster));
+            return Owner::Held(format!("{id:#} is paused."));
         }
         Owner::Machine(Machine { cluster_ready: cluster.infrastructure_ready, bootstrap: machine.bootstrap })
     }
@@ -225,11 +239,11 @@ impl ClusterApi {
     pub(crate) fn machine_of(&self, claim: &impl Resource) -> Option<MachineView> {
         let namespace = claim.meta().namespace.clone()?;
         let owner = claim.meta().owner_references.iter().flatten().find(|owner| owner.kind == "Machine")?;
-        self.known().machines.known.as_ref()?.get(&(namespace, owner.name.clone())).cloned()
+        self.known().machines.known.get(&named::<MachineView>(&namespace, &owner.name)).cloned()
     }
 
-    /// The Cluster that infrastructure belongs to, by its name; `Err` is why that cannot be told or used.
-    pub(crate) fn cluster_of(&self, infrastructure: &impl Resource) -> Result<(Name, ClusterView), cluster::Owner> {
+    /// The Cluster that infrastructure belongs to; `Err` is why that cannot be told or used.
+    pub(crate) fn cluster_of(&self, infrastructure: &impl Resource) -> Result<(ObjectId, ClusterView), cluster::Owner> {
         if let Some(why) = paused_itself(infrastructure) {
             return Err(cluster::Owner::Held(why));
         }
@@ -239,60 +253,60 @@ impl ClusterApi {
         let Some(reference) = references.find(|owner| owner.kind == "Cluster" && is_ours(&owner.api_version)) else {
             return Err(if known.missing.is_empty() { cluster::Owner::Awaited } else { cluster::Owner::NoClusterApi });
         };
-        let Some(clusters) = &known.clusters.known else {
+        if !known.clusters.is_complete {
             return Err(cluster::Owner::Held("Cluster API's Clusters have not been read yet.".to_owned()));
-        };
-        let name = (namespace, reference.name.clone());
-        let Some(cluster) = clusters.get(&name).cloned() else { return Err(cluster::Owner::Gone) };
-        if cluster.paused {
-            return Err(cluster::Owner::Held(format!("Cluster {}/{} is paused.", name.0, name.1)));
         }
-        Ok((name, cluster))
+        let id = named::<ClusterView>(&namespace, &reference.name);
+        let Some(cluster) = known.clusters.known.get(&id).cloned() else { return Err(cluster::Owner::Gone) };
+        if cluster.paused {
+            return Err(cluster::Owner::Held(format!("{id:#} is paused.")));
+        }
+        Ok((id, cluster))
     }
 
     /// The control-plane Machines of a cluster, oldest first.
-    pub(crate) fn control_plane(&self, (namespace, cluster): &Name) -> Vec<MachineView> {
+    pub(crate) fn control_plane(&self, cluster: &ObjectId) -> Vec<MachineView> {
         let known = self.known();
-        let machines = known.machines.known.iter().flatten();
-        let ours = machines.filter(|((place, _), machine)| {
-            place == namespace && machine.cluster == *cluster && machine.is_control_plane
-        });
-        let mut ours: Vec<_> = ours.map(|((_, name), machine)| (machine.created, name, machine)).collect();
-        ours.sort_by(|left, right| (left.0, left.1).cmp(&(right.0, right.1)));
-        ours.into_iter().map(|(_, _, machine)| machine.clone()).collect()
+        let mut ours: Vec<_> = known.machines_of(cluster).filter(|(_, machine)| machine.is_control_plane).collect();
+        ours.sort_by_key(|(id, machine)| (machine.created, *id));
+        ours.into_iter().map(|(_, machine)| machine.clone()).collect()
     }
 
     /// Says which labels make the failure domains of a cluster.
-    pub(crate) fn set_domain_keys(&self, cluster: Name, keys: Vec<String>) {
+    pub(crate) fn set_domain_keys(&self, cluster: ObjectId, keys: Vec<String>) {
         self.known().domain_keys.insert(cluster, keys);
     }
 
     /// Which labels make the failure domains of a cluster.
     pub(crate) fn domain_keys(&self, namespace: &str, cluster: &str) -> Option<Vec<String>> {
-        self.known().domain_keys.get(&(namespace.to_owned(), cluster.to_owned())).cloned()
+        self.known().domain_keys.get(&named::<ClusterView>(namespace, cluster)).cloned()
     }
 
     /// Watches Machines and Clusters, and wakes who of ours depends on one that changed.
-    pub(crate) async fn follow(&self, client: &Client, namespace: Option<&str>, wake: &(impl Fn(Dependent) + Sync)) {
+    pub(crate) async fn follow(&self, client: &Client, namespace: Option<&str>, wake: &UnboundedSender<ObjectId>) {
         let watch = |resource: ApiResource| -> Api<DynamicObject> {
             match namespace {
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
                 None => Api::all_with(client.clone(), &resource),
             }
         };
-        let follow_machines = async {
-            loop {
-                let machines = self.find(client, MachineView::KIND).await;
-                self.watch::<MachineView>(watch(machines), wake).await;
-            }
-        };
-        let follow_clusters = async {
-            loop {
-                let clusters = self.find(client, ClusterView::KIND).await;
-                self.watch::<ClusterView>(watch(clusters), wake).await;
-            }
-        };
-        futures::join!(follow_machines, follow_clusters);
+        futures::join!(
+            self.follow_kind::<MachineView>(client, &watch, wake),
+            self.follow_kind::<ClusterView>(client, &watch, wake)
+        );
+    }
+
+    async fn follow_kind<K: Kind>(
+        &self,
+        client: &Client,
+        watch: &(impl Fn(ApiResource) -> Api<DynamicObject> + Sync),
+        wake: &UnboundedSender<ObjectId>,
+    ) {
+        let mut present = Present::default();
+        loop {
+            let resource = self.find(client, K::KIND).await;
+            self.watch::<K>(watch(resource), &mut present, wake).await;
+        }
     }
 
     /// The kind in the version that the API server prefers, or in another one. Waits until Cluster API is installed.
@@ -318,7 +332,7 @@ impl ClusterApi {
     }
 
     /// Watches until the kind is not served any more: in another version, or not at all.
-    async fn watch<K: Kind>(&self, api: Api<DynamicObject>, wake: &(impl Fn(Dependent) + Sync)) {
+    async fn watch<K: Kind>(&self, api: Api<DynamicObject>, present: &mut Present, wake: &UnboundedSender<ObjectId>) {
         let mut interruptions = Interruptions::of(K::KIND);
         let stream = watcher(api, watcher::Config::default()).backoff(pauses());
         futures::pin_mut!(stream);
@@ -327,45 +341,41 @@ impl ClusterApi {
                 warn!(kind = K::KIND, "Cluster API is not served any more in the version that was watched");
                 return;
             }
-            for dependent in interruptions.pass(event).iter().flat_map(|event| self.take::<K>(event)) {
-                wake(dependent);
+            let Some(event) = interruptions.pass(event) else { continue };
+            for dependent in present.take(&event, id_of::<K>).into_iter().flat_map(|change| self.take::<K>(change)) {
+                // Nobody listens any more only when the loops have stopped.
+                wake.send(dependent).ok();
             }
         }
     }
 
     /// Takes a change in, and tells who depends on it.
-    fn take<K: Kind>(&self, event: &Event<DynamicObject>) -> Vec<Dependent> {
+    fn take<K: Kind>(&self, change: Change<'_, DynamicObject>) -> Vec<ObjectId> {
         let mut known = self.known();
-        match event {
-            Event::Init => {
-                K::views(&mut known).listed.clear();
-                Vec::new()
-            }
-            Event::InitApply(object) => {
-                K::views(&mut known).listed.insert(name_of(object), K::read(object));
-                Vec::new()
-            }
-            Event::InitDone => {
+        match change {
+            Change::Begin => Vec::new(),
+            Change::Seen(object) => {
+                let (id, view) = (id_of::<K>(object), K::read(object));
                 let views = K::views(&mut known);
-                let listed = std::mem::take(&mut views.listed);
-                let names: Vec<Name> = listed.keys().cloned().collect();
-                views.known = Some(listed);
-                names.iter().flat_map(|name| dependents::<K>(&mut known, name)).collect()
-            }
-            Event::Apply(object) => {
-                let (name, view) = (name_of(object), K::read(object));
-                let views = K::views(&mut known).known.get_or_insert_default();
-                if views.get(&name) == Some(&view) {
+                if views.known.get(&id) == Some(&view) {
                     return Vec::new();
                 }
-                views.insert(name.clone(), view);
-                dependents::<K>(&mut known, &name)
+                views.known.insert(id.clone(), view);
+                let is_complete = views.is_complete;
+                if is_complete { dependents::<K>(&mut known, &id) } else { Vec::new() }
             }
-            Event::Delete(object) => {
-                let name = name_of(object);
-                let dependents = dependents::<K>(&mut known, &name);
-                K::views(&mut known).known.get_or_insert_default().remove(&name);
+            Change::Gone(id) => {
+                let dependents = dependents::<K>(&mut known, &id);
+                K::views(&mut known).known.remove(&id);
                 dependents
+            }
+            Change::Complete => {
+                let views = K::views(&mut known);
+                if std::mem::replace(&mut views.is_complete, true) {
+                    return Vec::new();
+                }
+                let all: Vec<ObjectId> = views.known.keys().cloned().collect();
+                all.iter().flat_map(|id| dependents::<K>(&mut known, id)).collect()
             }
         }
     }
@@ -376,8 +386,8 @@ impl ClusterApi {
 }
 
 /// Who depends on an object.
-fn dependents<K: Kind>(known: &mut Known, name: &Name) -> Vec<Dependent> {
-    let view = K::views(known).known.as_ref().and_then(|views| views.get(name)).cloned();
+fn dependents<K: Kind>(known: &mut Known, name: &ObjectId) -> Vec<ObjectId> {
+    let view = K::views(known).known.get(name).cloned();
     view.map(|view| K::dependents(known, name, &view)).unwrap_or_default()
 }
 
@@ -385,8 +395,8 @@ fn is_ours(api_version: &str) -> bool {
     api_version.split_once('/').is_some_and(|(group, _)| group == GROUP)
 }
 
-fn name_of(object: &DynamicObject) -> Name {
-    (object.namespace().unwrap_or_default(), object.name_any())
+fn id_of<K: Kind>(object: &DynamicObject) -> ObjectId {
+    named::<K>(&object.namespace().unwrap_or_default(), &object.name_any())
 }
 
 /// Why an object is left alone by its own wish.

@@ -1,19 +1,17 @@
 //! What a dialect must say of its host resource. It translates and decides nothing.
 
-use std::fmt::Debug;
-
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::Failure;
 use engine::host::{Anchor, Goal, Record, Request, Step, Words};
 use engine::server::Seen;
 use jiff::Timestamp;
-use k8s_openapi::NamespaceResourceScope;
-use kube::{Resource, ResourceExt};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
 
 use crate::depot::{Depot, Session, Shipment};
+use crate::object::{Object, ObjectId};
 use crate::roster::{Free, Offer};
+use crate::writer::Ownership;
 
 /// Annotation with the anchor: the same on the hosts of every dialect, so that none can lose it in translation.
 pub const ANCHOR_ANNOTATION: &str = "beskar7.io/anchor";
@@ -21,25 +19,16 @@ pub const ANCHOR_ANNOTATION: &str = "beskar7.io/anchor";
 /// A kind of host resource, and how it is to be understood.
 pub trait HostDialect: Send + Sync + 'static {
     /// The resource.
-    type Host: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Serialize
-        + Send
-        + Sync
-        + 'static;
+    type Host: Object;
 
     /// The dialect's name, for metrics and logs.
     const NAME: &'static str;
-    /// The resource, for logs.
-    const KIND: &'static str;
     /// All words that [`HostDialect::state`] answers.
     const STATES: &'static [&'static str];
     /// Keeps the object until the server is tidy.
     const FINALIZER: &'static str;
-    /// Whom the API server records as the writer of the status.
-    const FIELD_MANAGER: &'static str;
+    /// What is ours in its status.
+    const OURS: Ownership;
 
     /// Selects the hosts that the boot service has something for.
     const SERVED: &'static str;
@@ -66,7 +55,7 @@ pub trait HostDialect: Send + Sync + 'static {
     fn offer(host: &Self::Host) -> Offer;
 
     /// The anchor of a free host with the claim that this merge patch makes, if there is something to be done for it at once.
-    fn announced(key: &HostKey, free: &Free, claim: &serde_json::Value) -> Option<Anchor>;
+    fn announced(key: &ObjectId, free: &Free, claim: &serde_json::Value) -> Option<Anchor>;
 
     /// The end of a claim that nothing was done for, as a merge patch.
     fn without_claim() -> serde_json::Value;
@@ -145,13 +134,13 @@ impl Connection {
         }
     }
 
-    /// Names of the Secrets that it depends on.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+    /// The Secrets that it depends on, of the host's namespace.
+    pub fn secrets(&self, namespace: Option<&str>) -> impl Iterator<Item = ObjectId> {
         let ca = match &self.trust {
-            TrustWish::CaBundle(secret) => Some(secret.as_str()),
+            TrustWish::CaBundle(secret) => Some(secret),
             _ => None,
         };
-        std::iter::once(self.credentials.as_str()).chain(ca)
+        std::iter::once(&self.credentials).chain(ca).map(move |name| ObjectId::named::<Secret>(namespace, name))
     }
 }
 
@@ -201,30 +190,5 @@ pub(crate) fn merge(object: &mut serde_json::Value, patch: &serde_json::Value) {
     }
 }
 
-/// One host object, in one life.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct HostKey {
-    /// Namespace.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-    /// UID: a recreated namesake is another host.
-    pub uid: String,
-}
-
-impl HostKey {
-    /// The key of an object.
-    pub fn of(host: &impl ResourceExt) -> Self {
-        Self {
-            namespace: host.namespace().unwrap_or_default(),
-            name: host.name_any(),
-            uid: host.uid().unwrap_or_default(),
-        }
-    }
-}
-
-impl std::fmt::Display for HostKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
+#[cfg(test)]
+pub(crate) mod foreign;

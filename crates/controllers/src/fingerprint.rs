@@ -22,20 +22,21 @@ pub(crate) fn digest(text: &str) -> String {
 }
 
 /// How a BMC would be spoken to now: it changes when the object, a Secret or the trust does.
-pub(crate) fn inputs(connection: &Connection, vault: &Vault, namespace: &str) -> String {
-    digest(&inputs_words(connection, namespace, &versions(connection, vault, namespace)))
+pub(crate) fn inputs(connection: &Connection, vault: &Vault, namespace: Option<&str>) -> String {
+    digest(&inputs_words(connection, namespace.unwrap_or_default(), &versions(connection, vault, namespace)))
 }
 
 /// Everything but the system, which may also stand in the address: hosts that differ in nothing else share a session.
-pub(crate) fn line(connection: &Connection, vault: &Vault, namespace: &str) -> String {
+pub(crate) fn line(connection: &Connection, vault: &Vault, namespace: Option<&str>) -> String {
     let Connection { address, system: _, credentials, trust, family } = connection;
     let versions = versions(connection, vault, namespace);
     let (origin, trust, family) = (address.origin(), trust_words(trust), optional(*family, family_word));
+    let namespace = namespace.unwrap_or_default();
     digest(&format!("{origin} {namespace} {credentials} {trust} {family} {}", list(&versions)))
 }
 
-fn versions(connection: &Connection, vault: &Vault, namespace: &str) -> Vec<String> {
-    connection.secrets().map(|secret| vault.version(namespace, secret)).collect()
+fn versions(connection: &Connection, vault: &Vault, namespace: Option<&str>) -> Vec<String> {
+    connection.secrets(namespace).map(|secret| vault.version(&secret)).collect()
 }
 
 fn inputs_words(connection: &Connection, namespace: &str, versions: &[String]) -> String {

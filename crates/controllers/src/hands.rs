@@ -21,8 +21,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, debug, info_span, warn};
 
 use crate::clock::Clock;
-use crate::dialect::HostKey;
 use crate::metrics::Metrics;
+use crate::object::ObjectId;
 
 /// How long sessions may take to be closed when we stop.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ const REFUSAL_SHARED: SignedDuration = SignedDuration::from_secs(45);
 const PATROL: Duration = Duration::from_secs(35);
 
 /// Hosts and addresses without TLS that the log has told about. Of the process, as its log is: another term or another password is no news.
-static TOLD_OF_PLAIN_HTTP: Mutex<BTreeSet<(HostKey, String)>> = Mutex::new(BTreeSet::new());
+static TOLD_OF_PLAIN_HTTP: Mutex<BTreeSet<(ObjectId, String)>> = Mutex::new(BTreeSet::new());
 
 /// Makes the way to a BMC: sockets in production, a simulator in tests.
 pub type Dial = Arc<dyn Fn(&Address, &Trust) -> Result<Arc<dyn Transport>, bmc::Error> + Send + Sync>;
@@ -98,14 +98,14 @@ pub struct Hands {
     slots: Semaphore,
     /// BMCs that do not answer take a minute or two to be given up: a rack of them must not keep all others waiting.
     slow_slots: Semaphore,
-    wake: mpsc::UnboundedSender<HostKey>,
+    wake: mpsc::UnboundedSender<ObjectId>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
 #[derive(Default)]
 struct Desks {
-    hosts: HashMap<HostKey, Desk>,
+    hosts: HashMap<ObjectId, Desk>,
     lines: HashMap<String, OpenLine>,
 }
 
@@ -143,7 +143,7 @@ struct Running {
 /// would look again otherwise.
 struct Errand {
     hands: Arc<Hands>,
-    key: HostKey,
+    key: ObjectId,
     cancel: CancellationToken,
     inputs: String,
     number: u64,
@@ -174,7 +174,7 @@ impl Hands {
         metrics: Metrics,
         clock: Arc<dyn Clock>,
         at_once: usize,
-        wake: mpsc::UnboundedSender<HostKey>,
+        wake: mpsc::UnboundedSender<ObjectId>,
         stop: &CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -192,30 +192,30 @@ impl Hands {
     }
 
     /// What was last seen of a host.
-    pub fn sight(&self, key: &HostKey) -> Option<BmcSight> {
+    pub fn sight(&self, key: &ObjectId) -> Option<BmcSight> {
         self.desks().hosts.get(key)?.sight.clone()
     }
 
     /// Whether there is a way to the host's BMC for these inputs.
-    pub fn is_connected(&self, key: &HostKey, inputs: &str) -> bool {
+    pub fn is_connected(&self, key: &ObjectId, inputs: &str) -> bool {
         self.desks().hosts.get(key).is_some_and(|desk| desk.bmc.is_some() && desk.inputs == inputs)
     }
 
     /// There is such a host: it may be spoken to until it is let go of.
-    pub fn welcome(&self, key: &HostKey) {
+    pub fn welcome(&self, key: &ObjectId) {
         if !self.stop.is_cancelled() {
             self.desks().hosts.entry(key.clone()).or_default();
         }
     }
 
     /// Whether there is such a host.
-    pub fn knows(&self, key: &HostKey) -> bool {
+    pub fn knows(&self, key: &ObjectId) -> bool {
         self.desks().hosts.contains_key(key)
     }
 
     /// Takes up a way to the host's BMC, in place of the one before. A host that was let go of gets none: whoever decides on it may
     /// have begun before that, and nobody would end its session.
-    pub fn connect(&self, key: &HostKey, inputs: &str, line: Line) -> Result<(), Failure> {
+    pub fn connect(&self, key: &ObjectId, inputs: &str, line: Line) -> Result<(), Failure> {
         let mut desks = self.desks();
         if !desks.hosts.contains_key(key) {
             return Ok(());
@@ -250,7 +250,7 @@ impl Hands {
     }
 
     /// The BMC cannot even be called: that is what was seen.
-    pub fn refuse(&self, key: &HostKey, inputs: &str, number: u64, failure: Failure) {
+    pub fn refuse(&self, key: &ObjectId, inputs: &str, number: u64, failure: Failure) {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.get_mut(key) else { return };
         inputs.clone_into(&mut desk.inputs);
@@ -266,7 +266,7 @@ impl Hands {
     }
 
     /// The inventory is stored in the status: no need to keep it twice.
-    pub fn drop_hardware(&self, key: &HostKey) {
+    pub fn drop_hardware(&self, key: &ObjectId) {
         if let Some(Ok(seen)) =
             self.desks().hosts.get_mut(key).and_then(|desk| desk.sight.as_mut()).map(|sight| &mut sight.seen)
         {
@@ -275,7 +275,7 @@ impl Hands {
     }
 
     /// Lets go of a host: whatever is under way ends, and its session if nobody else uses it.
-    pub fn forget(&self, key: &HostKey) {
+    pub fn forget(&self, key: &ObjectId) {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.remove(key) else { return };
         told_of_plain_http().retain(|(told, _)| told != key);
@@ -296,7 +296,7 @@ impl Hands {
     }
 
     /// Has a job done. A look that is under way already is not begun twice.
-    pub fn submit(self: &Arc<Self>, key: &HostKey, job: Job) {
+    pub fn submit(self: &Arc<Self>, key: &ObjectId, job: Job) {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.get_mut(key) else { return };
         match &desk.running {
@@ -310,7 +310,7 @@ impl Hands {
     }
 
     /// Begins a job. What a quiet one brings is told only if it is something else than what is known.
-    fn start(self: &Arc<Self>, key: &HostKey, desk: &mut Desk, job: Job, is_quiet: bool) {
+    fn start(self: &Arc<Self>, key: &ObjectId, desk: &mut Desk, job: Job, is_quiet: bool) {
         let Some(bmc) = desk.bmc.clone() else { return };
         desk.begun += 1;
         let cancel = self.stop.child_token();
@@ -380,7 +380,7 @@ impl Hands {
 
     fn publish(
         self: &Arc<Self>,
-        key: &HostKey,
+        key: &ObjectId,
         cancel: &CancellationToken,
         inputs: String,
         number: u64,
@@ -415,13 +415,13 @@ impl Hands {
     }
 
     /// Has a host decided on again.
-    pub fn wake(&self, key: &HostKey) {
+    pub fn wake(&self, key: &ObjectId) {
         // Nobody listens any more only when the loop has stopped.
         self.wake.send(key.clone()).ok();
     }
 
     /// Whether a look that failed tells nothing new.
-    fn is_known(&self, key: &HostKey, inputs: &str, failure: &Failure) -> bool {
+    fn is_known(&self, key: &ObjectId, inputs: &str, failure: &Failure) -> bool {
         let desks = self.desks();
         let sight = desks.hosts.get(key).and_then(|desk| desk.sight.as_ref()).filter(|sight| sight.inputs == inputs);
         is_passing(failure)
@@ -429,7 +429,7 @@ impl Hands {
     }
 
     /// After a look that brought nothing new: does what was asked for meanwhile, or looks again later.
-    fn go_on(self: &Arc<Self>, key: &HostKey, cancel: &CancellationToken, job: &Job) {
+    fn go_on(self: &Arc<Self>, key: &ObjectId, cancel: &CancellationToken, job: &Job) {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.get_mut(key).filter(|_| !cancel.is_cancelled()) else { return };
         desk.running = None;
@@ -442,7 +442,7 @@ impl Hands {
     }
 
     /// Looks again after a while, unless somebody else has done so.
-    fn patrol(self: &Arc<Self>, key: &HostKey, job: &Job) {
+    fn patrol(self: &Arc<Self>, key: &ObjectId, job: &Job) {
         let Some(begun) = self.desks().hosts.get(key).map(|desk| desk.begun) else { return };
         let (hands, key, stop) = (Arc::downgrade(self), key.clone(), self.stop.clone());
         let job = Job { acts: Vec::new(), ..job.clone() };
@@ -480,7 +480,7 @@ impl Hands {
 }
 
 /// Once for each host and address.
-fn warn_of_plain_http(key: &HostKey, address: &Address) {
+fn warn_of_plain_http(key: &ObjectId, address: &Address) {
     let bmc = address.origin();
     if !address.is_secure() && told_of_plain_http().insert((key.clone(), bmc.clone())) {
         let advice = "its credentials can be read on the way; use https in the host's address";
@@ -488,7 +488,7 @@ fn warn_of_plain_http(key: &HostKey, address: &Address) {
     }
 }
 
-fn told_of_plain_http() -> MutexGuard<'static, BTreeSet<(HostKey, String)>> {
+fn told_of_plain_http() -> MutexGuard<'static, BTreeSet<(ObjectId, String)>> {
     TOLD_OF_PLAIN_HTTP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

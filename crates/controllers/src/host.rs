@@ -16,9 +16,10 @@ use engine::host::{
 };
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
-use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::runtime::controller::Action;
-use kube::{Api, Client, Resource, ResourceExt};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::DeleteParams;
+use kube::runtime::reflector::Store;
+use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
 use tracing::{debug, info, warn};
 
@@ -26,14 +27,18 @@ use crate::brake::{Answer, Brake};
 use crate::clock::Clock;
 use crate::consumer;
 use crate::depot::{Depot, Session, Sessions};
-use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, anchor, server_identity};
+use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, anchor, server_identity};
+use crate::drive::Loop;
 use crate::fingerprint;
 use crate::hands::{Hands, Job, Line};
 use crate::herald::{Herald, News};
 use crate::index::Index;
-use crate::latest::Latest;
 use crate::metrics::Metrics;
+use crate::object::ObjectId;
+use crate::roster::Roster;
 use crate::vault::Vault;
+use crate::watches::Change;
+use crate::writer::{WriteError, Writer, with_finalizer};
 
 /// How often one reconcile may step: once, and once more for each question that the step may ask.
 const QUESTIONS: usize = 7;
@@ -51,45 +56,6 @@ struct Paused {
     stranger: bool,
 }
 
-/// Why a reconcile failed. The object is tried again.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Somebody else wrote the object in between: what was decided is void.
-    #[error("{0} was changed by someone else meanwhile")]
-    Conflict(HostKey),
-    /// The API server did not take a write.
-    #[error("{host}: cannot write its {what}: {source}")]
-    Write {
-        /// The host.
-        host: HostKey,
-        /// `anchor`, `status`, `claim` or `finalizer`.
-        what: &'static str,
-        /// Why.
-        source: Box<kube::Error>,
-    },
-}
-
-impl Error {
-    /// How long to wait before the next try.
-    pub(crate) fn pause(&self) -> Duration {
-        match self {
-            Self::Conflict(key) => {
-                debug!(host = %key, "conflict; deciding anew");
-                Duration::from_millis(200)
-            }
-            Self::Write { host, source, .. } => {
-                if is_gone(source) {
-                    // It went while it was decided on; the watch will tell, or has told that its kind is gone.
-                    debug!(%host, error = %source, "{self}");
-                } else {
-                    warn!(%host, error = %source, "{self}");
-                }
-                Duration::from_secs(3 + fastrand::u64(0..3))
-            }
-        }
-    }
-}
-
 /// What all reconciles of one dialect share.
 pub struct HostLoop<D: HostDialect> {
     pub(crate) client: Client,
@@ -100,7 +66,8 @@ pub struct HostLoop<D: HostDialect> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) herald: Arc<Herald>,
-    pub(crate) latest: Latest<D::Host>,
+    pub(crate) writer: Writer<D::Host>,
+    pub(crate) roster: Arc<Roster>,
     /// Whether machines have clusters here that may be paused.
     pub(crate) cluster_api: bool,
     /// What servers are handed; `None` if nothing can be.
@@ -111,7 +78,7 @@ pub struct HostLoop<D: HostDialect> {
 /// A host as one reconcile sees it.
 struct Case<'a, D: HostDialect> {
     host: &'a D::Host,
-    key: HostKey,
+    key: ObjectId,
     goal: Goal,
     remembered: Remembered,
     connection: Result<Connection, Failure>,
@@ -132,25 +99,48 @@ impl<D: HostDialect> Case<'_, D> {
     }
 }
 
+impl<D: HostDialect> Loop for HostLoop<D> {
+    type Object = D::Host;
+    const NAME: &'static str = D::NAME;
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, WriteError> {
+        self.decide(host).await
+    }
+
+    fn take(&self, change: &Change<'_, D::Host>) {
+        match change {
+            Change::Seen(host) => {
+                self.index.put::<D>(host);
+                self.welcome(&ObjectId::of(*host));
+            }
+            Change::Gone(key) => {
+                self.index.remove(key);
+                self.forget(key);
+            }
+            Change::Begin | Change::Complete => {}
+        }
+        self.roster.take::<D>(change).iter().for_each(|claimant| self.hands.wake(claimant));
+    }
+
+    fn count(&self, store: Store<D::Host>) {
+        let hosts = move || {
+            let hosts = store.state();
+            hosts.iter().map(|host| (host.namespace().unwrap_or_default(), D::state(host))).collect()
+        };
+        self.metrics.follow_hosts(D::NAME, D::STATES, hosts);
+    }
+}
+
 impl<D: HostDialect> HostLoop<D> {
-    /// Reconciles one host. Returns in milliseconds: what takes long is done by the hands, who wake us.
-    pub async fn reconcile(self: Arc<Self>, host: Arc<D::Host>) -> Result<Action, Error> {
-        let started = tokio::time::Instant::now();
-        let result = self.decide(host).await;
-        self.metrics.reconcile(D::NAME, result.is_ok(), started.elapsed());
-        result.map(|again| again.map_or_else(Action::await_change, Action::requeue))
-    }
-
-    /// What to do after an error.
-    pub fn after_error(_: Arc<D::Host>, error: &Error, _: Arc<Self>) -> Action {
-        Action::requeue(error.pause())
-    }
-
     /// Decides, and tells when to look again if nothing changes before.
-    pub(crate) async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, Error> {
-        let host = self.latest.newest(host);
+    pub(crate) async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, WriteError> {
+        let host = self.writer.newest(host);
         let host = host.as_ref();
-        let key = HostKey::of(host);
+        let key = ObjectId::of(host);
         if !self.hands.knows(&key) {
             // The watch has shown its end after this was begun.
             return Ok(None);
@@ -178,12 +168,14 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    fn case<'a>(&self, host: &'a D::Host, key: HostKey, goal: Goal) -> Case<'a, D> {
+    fn case<'a>(&self, host: &'a D::Host, key: ObjectId, goal: Goal) -> Case<'a, D> {
         let remembered = Remembered { anchor: anchor(host), record: D::record(host) };
         let known = remembered.anchor.as_ref().ok().and_then(Option::as_ref);
         let connection = D::connection(host, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
         let (inputs, target) = match &connection {
-            Ok(connection) => (fingerprint::inputs(connection, &self.vault, &key.namespace), connection.target()),
+            Ok(connection) => {
+                (fingerprint::inputs(connection, &self.vault, key.namespace.as_deref()), connection.target())
+            }
             // An address that makes no sense says nothing about the server of a host in use; a free host has none then.
             Err(failure) => {
                 let known = remembered.record.as_ref().filter(|record| record.anchor.is_in_use());
@@ -211,7 +203,7 @@ impl<D: HostDialect> HostLoop<D> {
             consumer: Presence::NotLookedUp,
             fetched: self.session(&case.key, case.deployment()).and_then(|session| Some(session.fetched?.at.0)),
             claimer: Presence::NotLookedUp,
-            rival: self.index.rival(&case.key).map(|rival| rival.to_string()),
+            rival: self.index.rival(&case.key).map(|rival| rival_words(&case.key, &rival)),
             granted: Vec::new(),
             hold: None,
             spread: spread(&case.key),
@@ -248,9 +240,9 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// A host whose cluster is paused is looked at, but nothing is done to it.
-    async fn check_pause(&self, key: &HostKey, step: &Step) -> Result<(), Paused> {
+    async fn check_pause(&self, key: &ObjectId, step: &Step) -> Result<(), Paused> {
         let Some(claim) = &step.record.anchor.claim else { return Ok(()) };
-        match consumer::pause(&self.client, claim, &key.namespace, self.cluster_api).await {
+        match consumer::pause(&self.client, claim, key.namespace(), self.cluster_api).await {
             Some(why) => Err(Paused {
                 why,
                 number: step.record.acted,
@@ -261,22 +253,22 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    async fn look_up_consumer(&self, key: &HostKey, step: &Step) -> Presence {
+    async fn look_up_consumer(&self, key: &ObjectId, step: &Step) -> Presence {
         match &step.record.anchor.claim {
-            Some(claim) => consumer::presence(&self.client, claim, &key.namespace).await,
+            Some(claim) => consumer::presence(&self.client, claim, key.namespace()).await,
             None => Presence::Gone,
         }
     }
 
     async fn look_up_claimer(&self, case: &Case<'_, D>) -> Presence {
         match &case.goal.claim {
-            Some(claim) => consumer::claimer(&self.client, claim, &case.key.namespace).await,
+            Some(claim) => consumer::claimer(&self.client, claim, case.key.namespace()).await,
             None => Presence::Gone,
         }
     }
 
-    fn ask_brake(&self, key: &HostKey, ask: Ask, sight: &mut Sight) {
-        match self.brake.ask(&key.to_string(), ask) {
+    fn ask_brake(&self, key: &ObjectId, ask: Ask, sight: &mut Sight) {
+        match self.brake.ask(key, ask) {
             Answer::Go => sight.granted.push(ask),
             Answer::Held { message, again_in, .. } => {
                 let again_in = SignedDuration::try_from(again_in).unwrap_or(SignedDuration::from_secs(60));
@@ -287,8 +279,9 @@ impl<D: HostDialect> HostLoop<D> {
 
     async fn connect(&self, case: &Case<'_, D>) -> Result<(), Failure> {
         let connection = case.connection.as_ref().map_err(Clone::clone)?;
-        let namespace = &case.key.namespace;
-        let credentials = self.vault.credentials(namespace, &connection.credentials).await?;
+        let namespace = case.key.namespace.as_deref();
+        let secret = |name: &str| ObjectId::named::<Secret>(namespace, name);
+        let credentials = self.vault.credentials(&secret(&connection.credentials)).await?;
         let trust = self.vault.trust(namespace, &connection.trust).await?;
         let line = Line {
             key: fingerprint::line(connection, &self.vault, namespace),
@@ -299,16 +292,16 @@ impl<D: HostDialect> HostLoop<D> {
         // Of what was read just now, which may be newer than what this case began with: a password is tried once.
         let inputs = fingerprint::inputs(connection, &self.vault, namespace);
         self.hands.connect(&case.key, &inputs, line).map_err(|failure| match &connection.trust {
-            TrustWish::CaBundle(secret) if failure.kind == Kind::TrustInvalid => Failure::new(
+            TrustWish::CaBundle(name) if failure.kind == Kind::TrustInvalid => Failure::new(
                 failure.kind,
-                format!("{failure} (Secret {namespace}/{secret}). Correct it; the change is noticed at once."),
+                format!("{failure} ({:#}). Correct it; the change is noticed at once.", secret(name)),
             ),
             _ => failure,
         })
     }
 
     /// Stores the anchor, then the status, then hands the acts over: in this order, or not at all.
-    async fn carry_out(&self, case: &Case<'_, D>, step: Step) -> Result<Option<Duration>, Error> {
+    async fn carry_out(&self, case: &Case<'_, D>, step: Step) -> Result<Option<Duration>, WriteError> {
         let key = &case.key;
         if step.finished {
             self.publish_events(case.host, &step);
@@ -331,7 +324,7 @@ impl<D: HostDialect> HostLoop<D> {
         let session = self.session(key, step.record.anchor.deployment.as_deref());
         let view = View { host, goal: &case.goal, step: &step, seen, session: session.as_ref(), now: self.clock.now() };
         if let Some(status) = D::status(&view) {
-            self.store_status(host, key, status).await?;
+            self.writer.status(host, status).await?;
         }
         self.observe_transition(case, &step);
         self.publish_events(case.host, &step);
@@ -351,36 +344,36 @@ impl<D: HostDialect> HostLoop<D> {
 
     /// Keeps the host's place among the deployments only as long as something happens for it.
     fn settle_slot(&self, case: &Case<'_, D>, step: &Step) {
-        let name = case.key.to_string();
+        let name = &case.key;
         let fault = step.record.fault.as_ref();
         let is_held = fault.is_some_and(|fault| fault.inputs == case.inputs && self.clock.now() < fault.next_try);
         match step.record.phase {
-            Phase::Preparing | Phase::Provisioning if is_held => self.brake.rest(&name),
+            Phase::Preparing | Phase::Provisioning if is_held => self.brake.rest(name),
             Phase::Preparing if case.goal.order.is_some() => {}
             // Its place was taken before a restart, or by another leader.
-            Phase::Provisioning => self.brake.resume(&name),
-            _ => self.brake.done(&name),
+            Phase::Provisioning => self.brake.resume(name),
+            _ => self.brake.done(name),
         }
-        self.brake.mark(&name, fault.is_some());
+        self.brake.mark(name, fault.is_some());
     }
 
-    fn submit(&self, key: &HostKey, number: u64, acts: Vec<Act>, look: Option<Scope>) {
+    fn submit(&self, key: &ObjectId, number: u64, acts: Vec<Act>, look: Option<Scope>) {
         if let Some(look) = look {
             self.hands.submit(key, Job { number, acts, look });
         }
     }
 
-    fn session(&self, key: &HostKey, deployment: Option<&str>) -> Option<Session> {
+    fn session(&self, key: &ObjectId, deployment: Option<&str>) -> Option<Session> {
         self.sessions.of(key, deployment)
     }
 
     /// What was told of deployments that are over is of no use any more. What is left behind is found again at the next change.
-    fn close_sessions(&self, key: &HostKey, deployment: Option<&str>) {
+    fn close_sessions(&self, key: &ObjectId, deployment: Option<&str>) {
         for stale in self.sessions.stale(key, deployment) {
-            let sessions: Api<BootSession> = Api::namespaced(self.client.clone(), &key.namespace);
+            let sessions = stale.api::<BootSession>(&self.client);
             self.herald.spawn(async move {
-                let deleted = sessions.delete(&stale, &DeleteParams::default()).await;
-                deleted.inspect_err(|error| debug!(%error, session = stale, "session not deleted")).ok();
+                let deleted = sessions.delete(&stale.name, &DeleteParams::default()).await;
+                deleted.inspect_err(|error| debug!(%error, session = %stale, "session not deleted")).ok();
             });
         }
     }
@@ -390,7 +383,7 @@ impl<D: HostDialect> HostLoop<D> {
         Some(pause.max(Duration::from_millis(20)))
     }
 
-    async fn store_anchor(&self, case: &Case<'_, D>, step: &Step) -> Result<Option<D::Host>, Error> {
+    async fn store_anchor(&self, case: &Case<'_, D>, step: &Step) -> Result<Option<D::Host>, WriteError> {
         let host = case.host;
         // A host that was only looked at has nothing to protect: one write less for each of a thousand.
         if step.record.anchor == Anchor::default()
@@ -410,108 +403,52 @@ impl<D: HostDialect> HostLoop<D> {
         }
         let finalizers = host.finalizers();
         if host.meta().deletion_timestamp.is_none() && !finalizers.iter().any(|finalizer| finalizer == D::FINALIZER) {
-            let all: Vec<_> = finalizers.iter().map(String::as_str).chain([D::FINALIZER]).collect();
-            metadata["finalizers"] = json!(all);
+            metadata["finalizers"] = with_finalizer(host, D::FINALIZER);
         }
         if metadata == json!({}) {
             return Ok(None);
         }
-        self.patch_metadata(host, &case.key, metadata, "anchor").await.map(Some)
+        self.writer.patch(host, json!({ "metadata": metadata }), "anchor").await.map(Some)
     }
 
-    async fn let_go(&self, host: &D::Host, key: &HostKey) -> Result<(), Error> {
-        let rest: Vec<_> = host.finalizers().iter().filter(|finalizer| *finalizer != D::FINALIZER).collect();
-        match self.patch_metadata(host, key, json!({ "finalizers": rest }), "finalizer").await {
-            Err(Error::Write { source, .. }) if is_gone(&source) => self.latest.put(host),
-            result => drop(result?),
-        }
+    async fn let_go(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
+        self.writer.let_go(host, D::FINALIZER).await?;
         info!(host = %key, "forgotten");
         self.retire(key);
         Ok(())
     }
 
-    async fn patch_metadata(
-        &self,
-        host: &D::Host,
-        key: &HostKey,
-        metadata: serde_json::Value,
-        what: &'static str,
-    ) -> Result<D::Host, Error> {
-        self.patch(host, key, json!({ "metadata": metadata }), what).await
-    }
-
     /// Takes off a claim that nothing was done for. The one thing that this loop writes beside metadata and status.
-    async fn take_claim_off(&self, host: &D::Host, key: &HostKey) -> Result<(), Error> {
-        self.patch(host, key, D::without_claim(), "claim").await?;
+    async fn take_claim_off(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
+        self.writer.patch(host, D::without_claim(), "claim").await?;
         info!(host = %key, "the claim of a ghost was taken off");
         Ok(())
     }
 
-    async fn patch(
-        &self,
-        host: &D::Host,
-        key: &HostKey,
-        mut patch: serde_json::Value,
-        what: &'static str,
-    ) -> Result<D::Host, Error> {
-        patch["metadata"]["resourceVersion"] = json!(host.resource_version());
-        patch["metadata"]["uid"] = json!(key.uid);
-        let written = self.api(key).patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        self.remember(key, what, written)
-    }
-
-    async fn store_status(&self, host: &D::Host, key: &HostKey, status: serde_json::Value) -> Result<(), Error> {
-        let patch = Patch::Apply(json!({
-            "apiVersion": D::Host::api_version(&()),
-            "kind": D::Host::kind(&()),
-            "metadata": { "resourceVersion": host.resource_version(), "uid": key.uid },
-            "status": status,
-        }));
-        let params = PatchParams::apply(D::FIELD_MANAGER).force();
-        let written = self.api(key).patch_status(&key.name, &params, &patch).await;
-        self.remember(key, "status", written).map(drop)
-    }
-
-    fn remember(&self, key: &HostKey, what: &'static str, written: kube::Result<D::Host>) -> Result<D::Host, Error> {
-        self.metrics.api_write(D::NAME, what, written.is_ok());
-        match written {
-            Ok(host) => {
-                self.latest.put(&host);
-                Ok(host)
-            }
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                // Whatever we wrote last is not what there is; the watch knows better.
-                self.latest.forget(key);
-                Err(Error::Conflict(key.clone()))
-            }
-            Err(error) => Err(Error::Write { host: key.clone(), what, source: Box::new(error) }),
-        }
-    }
-
-    async fn pause(&self, host: &D::Host, key: &HostKey, why: &str, seen: Option<&Seen>) -> Result<(), Error> {
-        self.brake.rest(&key.to_string());
+    async fn pause(&self, host: &D::Host, key: &ObjectId, why: &str, seen: Option<&Seen>) -> Result<(), WriteError> {
+        self.brake.rest(key);
         match D::paused_status(host, why, seen, self.clock.now()) {
-            Some(status) => self.store_status(host, key, status).await,
+            Some(status) => self.writer.status(host, status).await.map(drop),
             None => Ok(()),
         }
     }
 
     /// Nothing is done for it any more. How it ended is remembered until the watch has shown that: it may still show the
     /// host as it was before its deletion, and such a one would be looked at.
-    fn retire(&self, key: &HostKey) {
+    fn retire(&self, key: &ObjectId) {
         self.hands.forget(key);
-        self.brake.forget(&key.to_string());
+        self.brake.forget(key);
     }
 
     /// The watch has shown it.
-    pub(crate) fn welcome(&self, key: &HostKey) {
+    pub(crate) fn welcome(&self, key: &ObjectId) {
         self.hands.welcome(key);
     }
 
     /// The watch has shown its end.
-    pub(crate) fn forget(&self, key: &HostKey) {
+    pub(crate) fn forget(&self, key: &ObjectId) {
         self.retire(key);
-        self.latest.forget(key);
+        self.writer.forget(key);
     }
 
     fn observe_transition(&self, case: &Case<'_, D>, step: &Step) {
@@ -552,10 +489,6 @@ impl<D: HostDialect> HostLoop<D> {
             self.herald.tell(host.object_ref(&()), news);
         }
     }
-
-    fn api(&self, key: &HostKey) -> Api<D::Host> {
-        Api::namespaced(self.client.clone(), &key.namespace)
-    }
 }
 
 fn is_paused(host: &impl ResourceExt) -> bool {
@@ -565,10 +498,6 @@ fn is_paused(host: &impl ResourceExt) -> bool {
 /// The last good look, if it was at the server of this host.
 fn shown<'a, D: HostDialect>(sight: Option<&'a BmcSight>, case: &Case<'_, D>, stranger: bool) -> Option<&'a Seen> {
     sight.filter(|sight| !stranger && sight.inputs == case.inputs)?.seen.as_ref().ok()
-}
-
-fn is_gone(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// Which server a look showed, if it was so deep, and if it is this host's.
@@ -588,8 +517,17 @@ fn wants_bmc(step: &Step) -> bool {
     !step.finished && step.look.is_some()
 }
 
-fn spread(key: &HostKey) -> u8 {
-    key.uid.bytes().chain(key.name.bytes()).fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))
+/// Its kind is worth a word only if it is another one.
+fn rival_words(key: &ObjectId, rival: &ObjectId) -> String {
+    if rival.kind == key.kind { rival.to_string() } else { format!("{rival:#}") }
+}
+
+fn spread(key: &ObjectId) -> u8 {
+    key.uid
+        .iter()
+        .flat_map(|uid| uid.bytes())
+        .chain(key.name.bytes())
+        .fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte))
 }
 
 #[cfg(test)]
@@ -610,7 +548,7 @@ mod tests {
         let anchor = Anchor { uuid: Some("registered".into()), ..Anchor::default() };
         let case = Case::<PhysicalHosts> {
             host: &host,
-            key: HostKey::of(&host),
+            key: ObjectId::of(&host),
             goal: Goal::default(),
             remembered: Remembered { anchor: Ok(Some(anchor)), record: None },
             connection: Err(Failure::new(Kind::Internal, "none")),

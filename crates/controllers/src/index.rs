@@ -7,21 +7,20 @@ use engine::host::Anchor;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::dialect::{HostDialect, HostKey, settled_anchor};
+use crate::dialect::{HostDialect, settled_anchor};
+use crate::object::ObjectId;
 
-/// The index of one dialect's hosts.
+/// The index of the hosts of all dialects: objects of any kinds that name one server are rivals.
 #[derive(Debug, Default)]
 pub struct Index(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    hosts: HashMap<HostKey, Entry>,
+    hosts: HashMap<ObjectId, Entry>,
     /// Who names a server. Nearly always one, so a short list and no tree: there is one for each server.
-    servers: HashMap<String, Vec<(Rank, HostKey)>>,
-    /// Who depends on a Secret of that namespace and name.
-    secrets: HashMap<(String, String), HashSet<HostKey>>,
-    /// Hosts not seen yet in a list that is under way.
-    unseen: Option<HashSet<HostKey>>,
+    servers: HashMap<String, Vec<(Rank, ObjectId)>>,
+    /// Who depends on a Secret.
+    secrets: HashMap<ObjectId, HashSet<ObjectId>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +31,7 @@ struct Entry {
     /// What tells the server from every other one: as stored, and as last seen at that target.
     known: Option<String>,
     seen: Option<String>,
-    secrets: Vec<String>,
+    secrets: Vec<ObjectId>,
 }
 
 /// Who has the better right to a server: whoever uses it, else the older object. An object that is pointed at a running
@@ -50,25 +49,9 @@ impl Entry {
 }
 
 impl Index {
-    /// A list begins: who is not in it at its end is gone.
-    pub fn begin_list(&self) {
-        let mut entries = self.entries();
-        entries.unseen = Some(entries.hosts.keys().cloned().collect());
-    }
-
-    /// A list has ended. Answers who is gone.
-    pub fn end_list(&self) -> Vec<HostKey> {
-        let mut entries = self.entries();
-        let gone: Vec<_> = entries.unseen.take().into_iter().flatten().collect();
-        for key in &gone {
-            entries.remove(key);
-        }
-        gone
-    }
-
     /// An object was seen.
     pub fn put<D: HostDialect>(&self, host: &D::Host) {
-        let key = HostKey::of(host);
+        let key = ObjectId::of(host);
         let anchor = settled_anchor::<D>(host);
         // What cannot be read may well be in use.
         let is_free = anchor.as_ref().is_ok_and(|anchor| !anchor.as_ref().is_some_and(Anchor::is_in_use));
@@ -81,12 +64,9 @@ impl Index {
         };
         if let Ok(connection) = D::connection(host, anchor.ok().flatten().as_ref()) {
             entry.target = Some(connection.target());
-            entry.secrets = connection.secrets().map(str::to_owned).collect();
+            entry.secrets = connection.secrets(key.namespace.as_deref()).collect();
         }
         let mut entries = self.entries();
-        if let Some(unseen) = &mut entries.unseen {
-            unseen.remove(&key);
-        }
         if let Some(before) = entries.hosts.get(&key).filter(|before| before.target == entry.target) {
             entry.seen.clone_from(&before.seen);
         }
@@ -95,7 +75,7 @@ impl Index {
 
     /// The server behind a host was seen. Known before it is stored, so that of two hosts that find out at the same time
     /// that they are one, only one goes on. Answers who else names that server, if that is news.
-    pub fn see(&self, key: &HostKey, identity: &str) -> Vec<HostKey> {
+    pub fn see(&self, key: &ObjectId, identity: &str) -> Vec<ObjectId> {
         let mut entries = self.entries();
         let Some(entry) = entries.hosts.get(key).filter(|entry| entry.seen.as_deref() != Some(identity)) else {
             return Vec::new();
@@ -107,12 +87,12 @@ impl Index {
     }
 
     /// An object is gone.
-    pub fn remove(&self, key: &HostKey) {
+    pub fn remove(&self, key: &ObjectId) {
         self.entries().remove(key);
     }
 
     /// The host that names the same server and has the better right to it.
-    pub fn rival(&self, key: &HostKey) -> Option<HostKey> {
+    pub fn rival(&self, key: &ObjectId) -> Option<ObjectId> {
         let entries = self.entries();
         let entry = entries.hosts.get(key)?;
         let firsts = entry.servers().filter_map(|server| entries.servers.get(server)?.iter().min());
@@ -120,9 +100,9 @@ impl Index {
     }
 
     /// Who depends on that Secret.
-    pub fn dependents(&self, namespace: &str, secret: &str) -> Vec<HostKey> {
+    pub fn dependents(&self, secret: &ObjectId) -> Vec<ObjectId> {
         let entries = self.entries();
-        let dependents = entries.secrets.get(&(namespace.to_owned(), secret.to_owned()));
+        let dependents = entries.secrets.get(secret);
         dependents.into_iter().flatten().cloned().collect()
     }
 
@@ -132,7 +112,7 @@ impl Index {
 }
 
 impl Entries {
-    fn insert(&mut self, key: HostKey, entry: Entry) {
+    fn insert(&mut self, key: ObjectId, entry: Entry) {
         if self.hosts.get(&key) == Some(&entry) {
             return;
         }
@@ -145,12 +125,12 @@ impl Entries {
             }
         }
         for secret in &entry.secrets {
-            self.secrets.entry((key.namespace.clone(), secret.clone())).or_default().insert(key.clone());
+            self.secrets.entry(secret.clone()).or_default().insert(key.clone());
         }
         self.hosts.insert(key, entry);
     }
 
-    fn remove(&mut self, key: &HostKey) {
+    fn remove(&mut self, key: &ObjectId) {
         let Some(entry) = self.hosts.remove(key) else { return };
         for server in entry.servers() {
             if let Some(claimants) = self.servers.get_mut(server) {
@@ -161,7 +141,6 @@ impl Entries {
             }
         }
         for secret in entry.secrets {
-            let secret = (key.namespace.clone(), secret);
             if let Some(dependents) = self.secrets.get_mut(&secret) {
                 dependents.remove(key);
                 if dependents.is_empty() {
@@ -169,5 +148,55 @@ impl Entries {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::beskar7::PhysicalHost;
+    use k8s_openapi::api::core::v1::Secret;
+    use serde_json::json;
+
+    use super::*;
+    use crate::beskar7::PhysicalHosts;
+    use crate::dialect::foreign::{ForeignHosts, foreign_host};
+
+    fn host(name: &str, address: &str) -> PhysicalHost {
+        serde_json::from_value(json!({
+            "metadata": { "name": name, "namespace": "lab", "uid": name, "creationTimestamp": "2026-11-17T08:00:00Z" },
+            "spec": { "redfishConnection": { "address": address, "credentialsSecretRef": "bmc" } },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn objects_of_two_kinds_that_name_one_server_are_rivals() {
+        let index = Index::default();
+        // Of the same name, and of no namespace; without a time, it is the older one.
+        let (ours, foreign) = (host("a", "https://10.0.0.1"), foreign_host("a", "https://10.0.0.1"));
+        index.put::<PhysicalHosts>(&ours);
+        index.put::<ForeignHosts>(&foreign);
+        let (ours, foreign) = (ObjectId::of(&ours), ObjectId::of(&foreign));
+        assert_eq!(index.rival(&ours), Some(foreign.clone()));
+        assert_eq!(index.rival(&foreign), None);
+
+        index.remove(&foreign);
+        assert_eq!(index.rival(&ours), None);
+        // At another address it turns out to be the same server.
+        index.put::<ForeignHosts>(&foreign_host("a", "https://10.0.0.2"));
+        assert_eq!(index.rival(&ours), None);
+        assert!(index.see(&foreign, "uuid 1, serial 2").is_empty());
+        assert_eq!(index.see(&ours, "uuid 1, serial 2"), [foreign.clone()]);
+        assert_eq!(index.rival(&ours), Some(foreign));
+    }
+
+    #[test]
+    fn a_secret_wakes_hosts_of_its_namespace_only() {
+        let index = Index::default();
+        index.put::<PhysicalHosts>(&host("a", "https://10.0.0.1"));
+        index.put::<ForeignHosts>(&foreign_host("b", "https://10.0.0.2"));
+        let dependents = |namespace| index.dependents(&ObjectId::named::<Secret>(namespace, "bmc"));
+        assert_eq!(dependents(Some("lab")), [ObjectId::of(&host("a", "https://10.0.0.1"))]);
+        assert!(dependents(Some("other")).is_empty());
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::ResourceExt;
 use tokio::time::Instant;
 
-use crate::dialect::HostKey;
+use crate::object::{Object, ObjectId};
 
 /// A watch that is behind for longer has other troubles, and what we write is checked by the API server.
 const KEPT_FOR: Duration = Duration::from_mins(10);
@@ -18,7 +18,7 @@ pub(crate) struct Latest<K>(Mutex<Shelf<K>>);
 
 #[derive(Debug)]
 struct Shelf<K> {
-    written: HashMap<HostKey, Written<K>>,
+    written: HashMap<ObjectId, Written<K>>,
     /// With so many on it, it is cleared of what was left there: the watch may show the end of an object before we know
     /// that our last write of it was taken.
     full_at: usize,
@@ -36,10 +36,10 @@ impl<K> Default for Latest<K> {
     }
 }
 
-impl<K: ResourceExt + Clone> Latest<K> {
+impl<K: Object> Latest<K> {
     /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
     pub(crate) fn newest(&self, seen: Arc<K>) -> Arc<K> {
-        let key = HostKey::of(seen.as_ref());
+        let key = ObjectId::of(seen.as_ref());
         let mut kept = self.shelf();
         let Some(ours) = kept.written.get(&key) else { return seen };
         if version(ours.object.as_ref()) > version(seen.as_ref()) {
@@ -58,11 +58,11 @@ impl<K: ResourceExt + Clone> Latest<K> {
             kept.written.retain(|_, written| written.at.elapsed() < KEPT_FOR);
             kept.full_at = 64 + 2 * kept.written.len();
         }
-        kept.written.insert(HostKey::of(&object), Written { object: Arc::new(object), at: Instant::now() });
+        kept.written.insert(ObjectId::of(&object), Written { object: Arc::new(object), at: Instant::now() });
     }
 
     /// The watch has shown that it is gone, or knows better than we do.
-    pub(crate) fn forget(&self, key: &HostKey) {
+    pub(crate) fn forget(&self, key: &ObjectId) {
         self.shelf().written.remove(key);
     }
 

@@ -14,6 +14,7 @@ mod clusters;
 pub mod consumer;
 pub mod depot;
 pub mod dialect;
+mod drive;
 mod fingerprint;
 pub mod hands;
 mod herald;
@@ -24,12 +25,14 @@ mod latest;
 pub mod leader;
 pub mod metrics;
 mod nodes;
+pub mod object;
 pub mod operator;
 mod placer;
 pub mod probes;
 pub mod roster;
 pub mod vault;
 mod watches;
+pub mod writer;
 
 #[cfg(test)]
 mod simulation;

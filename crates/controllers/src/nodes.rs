@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tracing::{debug, info, warn};
 
 use crate::api_client;
-use crate::cluster_api::Name;
+use crate::object::ObjectId;
 
 /// How often it is looked for nodes that are awaited.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A server whose node has not been seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Awaited {
-    /// Namespace and name of the Cluster that it joins.
-    pub(crate) cluster: Name,
+    /// The Cluster that it joins.
+    pub(crate) cluster: ObjectId,
     /// What the node is to be called.
     pub(crate) provider: String,
     /// SMBIOS UUID of the server.
@@ -37,17 +37,17 @@ pub(crate) struct Awaited {
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     /// By machine.
-    awaited: Mutex<BTreeMap<Name, Awaited>>,
+    awaited: Mutex<BTreeMap<ObjectId, Awaited>>,
     news: Notify,
 }
 
 /// Why a workload cluster cannot be looked at.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("Secret {0} does not exist yet")]
-    NoKubeconfig(String),
-    #[error("Secret {0}: {1}")]
-    BadKubeconfig(String, String),
+    #[error("{0:#} does not exist yet")]
+    NoKubeconfig(ObjectId),
+    #[error("{0:#}: {1}")]
+    BadKubeconfig(ObjectId, String),
     #[error(transparent)]
     Kube(#[from] Box<kube::Error>),
     #[error("no answer within {} s", PATIENCE.as_secs())]
@@ -56,7 +56,7 @@ enum Error {
 
 impl Nodes {
     /// Waits for the node of a machine from now on.
-    pub(crate) fn expect(&self, machine: &Name, awaited: Awaited) {
+    pub(crate) fn expect(&self, machine: &ObjectId, awaited: Awaited) {
         let mut all = self.awaited();
         if all.get(machine) != Some(&awaited) {
             all.insert(machine.clone(), awaited);
@@ -65,7 +65,7 @@ impl Nodes {
     }
 
     /// Does not wait for it any more.
-    pub(crate) fn forget(&self, machine: &Name) {
+    pub(crate) fn forget(&self, machine: &ObjectId) {
         self.awaited().remove(machine);
     }
 
@@ -74,7 +74,7 @@ impl Nodes {
         let mut clients = HashMap::new();
         let mut told = HashMap::new();
         loop {
-            let mut clusters: BTreeMap<Name, Vec<Awaited>> = BTreeMap::new();
+            let mut clusters: BTreeMap<ObjectId, Vec<Awaited>> = BTreeMap::new();
             for awaited in self.awaited().values() {
                 clusters.entry(awaited.cluster.clone()).or_default().push(awaited.clone());
             }
@@ -91,8 +91,7 @@ impl Nodes {
                         clients.remove(&cluster);
                         let error = error.to_string();
                         if told.get(&cluster) != Some(&error) {
-                            let (namespace, name) = &cluster;
-                            warn!(namespace, cluster = name, error, "its nodes cannot be looked at; it is tried again");
+                            warn!(%cluster, error, "its nodes cannot be looked at; it is tried again");
                             told.insert(cluster, error);
                         }
                     }
@@ -102,7 +101,7 @@ impl Nodes {
         }
     }
 
-    fn awaited(&self) -> MutexGuard<'_, BTreeMap<Name, Awaited>> {
+    fn awaited(&self) -> MutexGuard<'_, BTreeMap<ObjectId, Awaited>> {
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,8 +109,8 @@ impl Nodes {
 /// Looks at the nodes of a cluster once, and names those that are awaited.
 async fn look(
     client: &Client,
-    clients: &mut HashMap<Name, Client>,
-    cluster: &Name,
+    clients: &mut HashMap<ObjectId, Client>,
+    cluster: &ObjectId,
     awaited: &[Awaited],
 ) -> Result<(), Error> {
     let known = clients.get(cluster).cloned();
@@ -142,13 +141,11 @@ async fn look(
 }
 
 /// The way to a workload cluster, by the kubeconfig that Cluster API keeps for it.
-async fn connect(client: &Client, (namespace, name): &Name) -> Result<Client, Error> {
-    let secret_name = format!("{name}-kubeconfig");
-    let shown = format!("{namespace}/{secret_name}");
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let secret = secrets.get_opt(&secret_name).await.map_err(|error| Error::Kube(Box::new(error)))?;
-    let secret = secret.ok_or_else(|| Error::NoKubeconfig(shown.clone()))?;
-    let bad = |why: String| Error::BadKubeconfig(shown.clone(), why);
+async fn connect(client: &Client, cluster: &ObjectId) -> Result<Client, Error> {
+    let id = ObjectId::named::<Secret>(cluster.namespace.as_deref(), &format!("{}-kubeconfig", cluster.name));
+    let secret = id.api::<Secret>(client).get_opt(&id.name).await.map_err(|error| Error::Kube(Box::new(error)))?;
+    let secret = secret.ok_or_else(|| Error::NoKubeconfig(id.clone()))?;
+    let bad = |why: String| Error::BadKubeconfig(id.clone(), why);
     let value = secret.data.unwrap_or_default().remove("value").ok_or_else(|| bad("it has no value".to_owned()))?;
     let text = String::from_utf8(value.0).map_err(|_| bad("its value is no text".to_owned()))?;
     let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| bad(error.to_string()))?;

@@ -4,16 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::beskar7::Beskar7Cluster;
-use futures::{Stream, StreamExt as _, TryStreamExt as _};
-use k8s_openapi::NamespaceResourceScope;
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
-use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::controller::{self, Controller};
 use kube::runtime::reflector::{self, ObjectRef, Store};
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, Resource};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -21,26 +18,24 @@ use tracing::{info, warn};
 
 use crate::beskar7::{Beskar7Machines, PhysicalHosts};
 use crate::brake::{Brake, BrakeConfig};
-use crate::claims::{ClaimDialect, ClaimLoop};
+use crate::claims::{ClaimDialect as _, ClaimLoop};
 use crate::clock::Clock;
-use crate::cluster_api::Dependent;
 use crate::clusters::ClusterLoop;
 use crate::depot::{BootConfig, BootError, Depot, Inspector};
-use crate::dialect::{HostDialect, HostKey};
+use crate::dialect::HostDialect as _;
+use crate::drive::{Loop, drive};
 use crate::hands::{Dial, Hands};
 use crate::herald::Herald;
 use crate::host::HostLoop;
 use crate::index::Index;
-use crate::latest::Latest;
 use crate::leader::{Elector, LeaderError, Outcome, Timing};
 use crate::metrics::Metrics;
+use crate::object::{self, Object, ObjectId, Reach};
 use crate::probes::{self, ProbeError, Readiness};
-use crate::roster::{ClaimantName, Roster};
+use crate::roster::Roster;
 use crate::vault::Vault;
-use crate::watches::{Interruptions, Present, drop_ballast, pauses, readable, tokio_stream};
-
-/// How many hosts are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
-const RECONCILES_AT_ONCE: u16 = 12;
+use crate::watches::{Interruptions, Wakeups, pauses};
+use crate::writer::{Ownership, Writer};
 
 /// How many Secrets that were touched are read at once.
 const SECRETS_AT_ONCE: usize = 8;
@@ -170,9 +165,8 @@ impl Operator {
     /// The work of a leader.
     async fn work(&self, term: CancellationToken, readiness: &Readiness, depot: Option<Arc<Depot>>) {
         let secrets = self.api::<PartialObjectMeta<Secret>>();
-        let (wake, woken) = mpsc::unbounded_channel();
-        let (wake_machine, woken_machines) = mpsc::unbounded_channel();
-        let (wake_cluster, woken_clusters) = mpsc::unbounded_channel();
+        let (wake, mut wakeups) = Wakeups::new();
+        let (woken, woken_machines, woken_clusters) = (wakeups.of(), wakeups.of(), wakeups.of());
         let index = Arc::new(Index::default());
         let roster = Arc::new(Roster::default());
         let (known_secrets, writer) = reflector::store();
@@ -200,7 +194,8 @@ impl Operator {
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
             herald: herald.clone(),
-            latest: Latest::default(),
+            writer: self.writer(PhysicalHosts::NAME, PhysicalHosts::OURS),
+            roster: roster.clone(),
             cluster_api: self.config.cluster_api,
             depot: depot.clone(),
             sessions: Arc::default(),
@@ -213,18 +208,17 @@ impl Operator {
             cluster_api: self.config.cluster_api.then(Arc::default),
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
-            latest: Latest::default(),
+            writer: self.writer(Beskar7Machines::NAME, Beskar7Machines::OURS),
             herald: herald.clone(),
-            inspector: depot.clone().map(|depot| Inspector::new(depot, wake_machine.clone())),
+            inspector: depot.clone().map(|depot| Inspector::new(depot, wake.clone())),
             secrets: known_secrets.clone(),
         });
         let clusters = Arc::new(ClusterLoop {
-            client: self.client.clone(),
             roster: roster.clone(),
             cluster_api: machines.cluster_api.clone(),
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
-            latest: Latest::default(),
+            writer: self.writer(ClusterLoop::NAME, PhysicalHosts::OURS),
         });
         let synced = wait_for_store(&known_secrets);
         if term.run_until_cancelled(synced).await.is_some() {
@@ -232,13 +226,6 @@ impl Operator {
             readiness.set(true);
             let follow_cluster_api = async {
                 if let Some(cluster_api) = &machines.cluster_api {
-                    let wake = |dependent| {
-                        // Nobody listens any more only when the loops have stopped.
-                        match dependent {
-                            Dependent::Machine(name) => wake_machine.send(name).ok(),
-                            Dependent::Cluster(name) => wake_cluster.send(name).ok(),
-                        };
-                    };
                     cluster_api.follow(&self.client, self.config.namespace.as_deref(), &wake).await;
                 }
             };
@@ -249,15 +236,16 @@ impl Operator {
             };
             let work = async {
                 futures::join!(
-                    self.drive(hosts.clone(), roster.clone(), woken, wake_machine.clone()),
+                    wakeups.run(),
+                    self.drive(hosts.clone(), woken),
                     async {
                         roster.is_complete().await;
                         futures::join!(
-                            self.drive_claims(machines.clone(), woken_machines),
-                            self.drive_clusters(clusters.clone(), woken_clusters),
+                            self.drive(machines.clone(), woken_machines),
+                            self.drive(clusters.clone(), woken_clusters),
                         )
                     },
-                    machines.placer.run::<PhysicalHosts>(&self.client, &roster, &wake, &wake_machine),
+                    machines.placer.run::<PhysicalHosts>(&self.client, &roster, &wake),
                     machines.nodes.run(&self.client),
                     follow_cluster_api,
                     follow_sessions,
@@ -269,83 +257,13 @@ impl Operator {
         herald.stop().await;
     }
 
-    async fn drive<D: HostDialect>(
-        &self,
-        hosts: Arc<HostLoop<D>>,
-        roster: Arc<Roster>,
-        woken: mpsc::UnboundedReceiver<HostKey>,
-        wake_claimants: mpsc::UnboundedSender<ClaimantName>,
-    ) {
-        let (store, writer) = reflector::store();
-        let (index, bystander) = (hosts.index.clone(), hosts.clone());
-        let mut interruptions = Interruptions::of(D::KIND);
-        let stream = watcher(self.api::<DeserializeGuard<D::Host>>(), self.watch_config())
-            .backoff(pauses())
-            .try_filter_map(|event| std::future::ready(Ok(readable(event))))
-            .modify(|host| drop_ballast(host.meta_mut()))
-            .inspect_ok(move |event| {
-                follow::<D>(&index, &bystander, event);
-                for claimant in note::<D>(&roster, event) {
-                    // Nobody listens any more only when the loop has stopped.
-                    wake_claimants.send(claimant).ok();
-                }
-            })
-            .reflect(writer)
-            .applied_objects()
-            // Handed on, an interruption would hold up everything that wakes a host, not only the watch.
-            .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
-        self.metrics.follow_hosts(D::NAME, D::STATES, host_counter::<D>(store.clone()));
-        let woken = tokio_stream(woken).map(|key| ObjectRef::new(&key.name).within(&key.namespace));
-        Controller::for_stream(stream, store)
-            .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
-            .reconcile_on(woken)
-            .run(|host, hosts: Arc<HostLoop<D>>| hosts.reconcile(host), HostLoop::<D>::after_error, hosts)
-            .for_each(|_| std::future::ready(()))
-            .await;
+    /// Runs a loop for as long as it is polled.
+    async fn drive<L: Loop>(&self, work: Arc<L>, woken: impl Stream<Item = ObjectRef<L::Object>> + Send + 'static) {
+        drive(work, self.api(), self.watch_config(), woken).await;
     }
 
-    async fn drive_claims<D: ClaimDialect>(
-        &self,
-        claims: Arc<ClaimLoop<D>>,
-        woken: mpsc::UnboundedReceiver<ClaimantName>,
-    ) {
-        let (store, writer) = reflector::store();
-        let (bystander, mut present) = (claims.clone(), Present::default());
-        let mut interruptions = Interruptions::of(D::KIND);
-        let stream = watcher(self.api::<DeserializeGuard<D::Claim>>(), self.watch_config())
-            .backoff(pauses())
-            .try_filter_map(|event| std::future::ready(Ok(readable(event))))
-            .modify(|claim| drop_ballast(claim.meta_mut()))
-            .inspect_ok(move |event| present.take(event).iter().for_each(|key| bystander.forget(key)))
-            .reflect(writer)
-            .applied_objects()
-            .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
-        self.metrics.follow_machines(D::NAME, D::PHASES, claim_counter::<D>(store.clone()));
-        let woken = tokio_stream(woken).map(|(namespace, name)| ObjectRef::new(&name).within(&namespace));
-        Controller::for_stream(stream, store)
-            .with_config(controller::Config::default().concurrency(RECONCILES_AT_ONCE))
-            .reconcile_on(woken)
-            .run(|claim, claims: Arc<ClaimLoop<D>>| claims.reconcile(claim), ClaimLoop::<D>::after_error, claims)
-            .for_each(|_| std::future::ready(()))
-            .await;
-    }
-
-    async fn drive_clusters(&self, clusters: Arc<ClusterLoop>, woken: mpsc::UnboundedReceiver<ClaimantName>) {
-        let (store, writer) = reflector::store();
-        let mut interruptions = Interruptions::of("Beskar7Clusters");
-        let stream = watcher(self.api::<DeserializeGuard<Beskar7Cluster>>(), self.watch_config())
-            .backoff(pauses())
-            .try_filter_map(|event| std::future::ready(Ok(readable(event))))
-            .modify(|cluster| drop_ballast(cluster.meta_mut()))
-            .reflect(writer)
-            .applied_objects()
-            .filter_map(move |event| std::future::ready(interruptions.pass(event).map(Ok)));
-        let woken = tokio_stream(woken).map(|(namespace, name)| ObjectRef::new(&name).within(&namespace));
-        Controller::for_stream(stream, store)
-            .reconcile_on(woken)
-            .run(|cluster, clusters: Arc<ClusterLoop>| clusters.reconcile(cluster), ClusterLoop::after_error, clusters)
-            .for_each(|_| std::future::ready(()))
-            .await;
+    fn writer<K: Object>(&self, name: &'static str, ours: Ownership) -> Writer<K> {
+        Writer::new(self.client.clone(), self.metrics.clone(), name, ours)
     }
 
     fn watch_config(&self) -> watcher::Config {
@@ -356,41 +274,8 @@ impl Operator {
         }
     }
 
-    fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
-        match &self.config.namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        }
-    }
-}
-
-/// Keeps the index true, and lets go of what is gone.
-fn follow<D: HostDialect>(index: &Index, hosts: &HostLoop<D>, event: &Event<D::Host>) {
-    match event {
-        Event::Init => index.begin_list(),
-        Event::InitApply(host) | Event::Apply(host) => {
-            index.put::<D>(host);
-            hosts.welcome(&HostKey::of(host));
-        }
-        Event::InitDone => index.end_list().iter().for_each(|key| hosts.forget(key)),
-        Event::Delete(host) => {
-            let key = HostKey::of(host);
-            index.remove(&key);
-            hosts.forget(&key);
-        }
-    }
-}
-
-/// Keeps the roster true. Answers whose claim it concerns.
-fn note<D: HostDialect>(roster: &Roster, event: &Event<D::Host>) -> Vec<ClaimantName> {
-    match event {
-        Event::Init => {
-            roster.begin_list();
-            Vec::new()
-        }
-        Event::InitApply(host) | Event::Apply(host) => roster.put::<D>(host),
-        Event::InitDone => roster.end_list(),
-        Event::Delete(host) => roster.remove(&HostKey::of(host)),
+    fn api<K: Resource<DynamicType = (), Scope: Reach>>(&self) -> Api<K> {
+        object::api(&self.client, self.config.namespace.as_deref())
     }
 }
 
@@ -400,7 +285,7 @@ async fn watch_secrets(
     writer: reflector::store::Writer<PartialObjectMeta<Secret>>,
     index: Arc<Index>,
     vault: Vault,
-    wake: mpsc::UnboundedSender<HostKey>,
+    wake: mpsc::UnboundedSender<ObjectId>,
 ) {
     let mut interruptions = Interruptions::of("Secrets");
     let stream = watcher(secrets, watcher::Config::default())
@@ -421,12 +306,12 @@ async fn wake_dependents(
     touched: impl Stream<Item = PartialObjectMeta<Secret>>,
     index: &Index,
     vault: &Vault,
-    wake: &mpsc::UnboundedSender<HostKey>,
+    wake: &mpsc::UnboundedSender<ObjectId>,
 ) {
     let wake_one = |secret: PartialObjectMeta<Secret>| async move {
-        let (namespace, name) = (secret.namespace().unwrap_or_default(), secret.name_any());
-        let dependents = index.dependents(&namespace, &name);
-        if dependents.is_empty() || !vault.is_news(&namespace, &name, &secret.metadata).await {
+        let id = ObjectId::of(&secret).by_name();
+        let dependents = index.dependents(&id);
+        if dependents.is_empty() || !vault.is_news(&id, &secret.metadata).await {
             return;
         }
         for key in dependents {
@@ -440,26 +325,6 @@ async fn wake_dependents(
 async fn wait_for_store(store: &Store<PartialObjectMeta<Secret>>) {
     // Fails only when the writer is gone, and then the loop ends by itself.
     store.wait_until_ready().await.ok();
-}
-
-/// Counts hosts by namespace and state, from the watch's own store: it cannot drift.
-fn host_counter<D: HostDialect>(
-    store: Store<D::Host>,
-) -> impl Fn() -> Vec<(String, &'static str)> + Send + Sync + 'static {
-    move || {
-        let hosts = store.state();
-        hosts.iter().map(|host| (host.namespace().unwrap_or_default(), D::state(host))).collect()
-    }
-}
-
-/// Counts claims by namespace and phase.
-fn claim_counter<D: ClaimDialect>(
-    store: Store<D::Claim>,
-) -> impl Fn() -> Vec<(String, &'static str)> + Send + Sync + 'static {
-    move || {
-        let claims = store.state();
-        claims.iter().map(|claim| (claim.namespace().unwrap_or_default(), D::phase(claim))).collect()
-    }
 }
 
 #[cfg(test)]
@@ -521,7 +386,7 @@ mod tests {
                 "spec": { "redfishConnection": { "address": format!("https://{name}.test"), "credentialsSecretRef": name } },
             }));
             index.put::<PhysicalHosts>(&host);
-            vault.credentials("racks", name).await.unwrap();
+            vault.credentials(&ObjectId::named::<Secret>(Some("racks"), name)).await.unwrap();
         }
         let touched = ["slow", "quick"].map(|name| {
             object(json!({ "metadata": { "name": name, "namespace": "racks", "uid": name, "resourceVersion": "7" } }))

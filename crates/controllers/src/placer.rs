@@ -9,7 +9,6 @@ use engine::placement::{Availability, Candidate, Outcome, Request, place};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
@@ -17,8 +16,10 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::dialect::{ANCHOR_ANNOTATION, HostDialect, HostKey};
-use crate::roster::{ClaimantName, Free, Roster};
+use crate::dialect::{ANCHOR_ANNOTATION, HostDialect};
+use crate::object::ObjectId;
+use crate::roster::{Free, Roster};
+use crate::writer::patch;
 
 /// How long requests are gathered, so that whoever comes in the same moment is placed by age.
 const GATHER: Duration = Duration::from_millis(25);
@@ -48,21 +49,21 @@ pub(crate) struct Placer {
 
 #[derive(Debug, Default)]
 struct Room {
-    waiting: BTreeMap<ClaimantName, Wanted>,
+    waiting: BTreeMap<ObjectId, Wanted>,
     /// Whose claims are being written, and on which host.
-    writing: HashMap<ClaimantName, Booking>,
+    writing: HashMap<ObjectId, Booking>,
     /// Whose claims were written without an answer, or on a version that is not the last: they may have arrived, or still do so.
-    unanswered: HashMap<ClaimantName, Booking>,
+    unanswered: HashMap<ObjectId, Booking>,
     /// Who of those whose claims are being written is gone meanwhile.
-    gone: HashSet<ClaimantName>,
+    gone: HashSet<ObjectId>,
     /// Why somebody got no host, and since when that is said.
-    refusals: HashMap<ClaimantName, (String, Instant)>,
+    refusals: HashMap<ObjectId, (String, Instant)>,
 }
 
 /// A host that nobody else gets.
 #[derive(Debug, Clone)]
 struct Booking {
-    host: HostKey,
+    host: ObjectId,
     /// The version that the claim is written on.
     version: u64,
     holder: String,
@@ -70,13 +71,13 @@ struct Booking {
 }
 
 impl Booking {
-    fn new(host: HostKey, version: u64, request: &Request) -> Self {
+    fn new(host: ObjectId, version: u64, request: &Request) -> Self {
         Self { host, version, holder: request.claimant.clone(), group: request.group.clone() }
     }
 }
 
 impl Room {
-    fn withdraw(&mut self, claimant: &ClaimantName) -> bool {
+    fn withdraw(&mut self, claimant: &ObjectId) -> bool {
         self.waiting.remove(claimant);
         self.unanswered.remove(claimant);
         self.refusals.remove(claimant);
@@ -84,7 +85,7 @@ impl Room {
     }
 
     /// Whether a claim may be written: whoever does not wait any more gets none.
-    fn begin(&mut self, claimant: &ClaimantName, booking: Booking) -> bool {
+    fn begin(&mut self, claimant: &ObjectId, booking: Booking) -> bool {
         if !self.waiting.contains_key(claimant) || self.writing.contains_key(claimant) {
             return false;
         }
@@ -94,7 +95,7 @@ impl Room {
     }
 
     /// The hosts as others see them: those that are booked are held.
-    fn mark_booked(&self, hosts: &mut [(HostKey, u64, Candidate)]) {
+    fn mark_booked(&self, hosts: &mut [(ObjectId, u64, Candidate)]) {
         let booked = self.writing.values().chain(self.unanswered.values());
         let booked: HashMap<_, _> = booked.map(|booking| (&booking.host, booking)).collect();
         for (key, _, host) in hosts {
@@ -109,22 +110,16 @@ impl Room {
 /// A write that has ended.
 enum Done<H> {
     /// A claim was written, or not.
-    Claim(ClaimantName, HostKey, kube::Result<H>),
+    Claim(ObjectId, ObjectId, kube::Result<H>),
     /// The claim of somebody who is gone was taken off, or not.
-    TakenOff(ClaimantName, HostKey, H),
+    TakenOff(ObjectId, ObjectId, H),
 }
 
 type Write<'a, H> = BoxFuture<'a, Done<H>>;
 
-/// Whom to tell about what.
-struct Ears<'a> {
-    hosts: &'a UnboundedSender<HostKey>,
-    claimants: &'a UnboundedSender<ClaimantName>,
-}
-
 impl Placer {
     /// Waits for a host from now on.
-    pub(crate) fn ask(&self, claimant: &ClaimantName, wanted: Wanted) {
+    pub(crate) fn ask(&self, claimant: &ObjectId, wanted: Wanted) {
         let mut room = self.room();
         if room.waiting.get(claimant) != Some(&wanted) {
             room.waiting.insert(claimant.clone(), wanted);
@@ -134,12 +129,12 @@ impl Placer {
 
     /// Does not wait any more. Answers whether that came in time: while a claim is being written, nobody can say whether it
     /// has a host.
-    pub(crate) fn withdraw(&self, claimant: &ClaimantName) -> bool {
+    pub(crate) fn withdraw(&self, claimant: &ObjectId) -> bool {
         self.room().withdraw(claimant)
     }
 
     /// It is gone. A claim that is being written for it is taken off again: nobody else would.
-    pub(crate) fn forget(&self, claimant: &ClaimantName) {
+    pub(crate) fn forget(&self, claimant: &ObjectId) {
         let mut room = self.room();
         if !room.withdraw(claimant) {
             room.gone.insert(claimant.clone());
@@ -147,25 +142,18 @@ impl Placer {
     }
 
     /// Whether a claim for it is being written right now.
-    pub(crate) fn is_writing(&self, claimant: &ClaimantName) -> bool {
+    pub(crate) fn is_writing(&self, claimant: &ObjectId) -> bool {
         self.room().writing.contains_key(claimant)
     }
 
     /// Why it got no host, when it was last tried.
-    pub(crate) fn refusal(&self, claimant: &ClaimantName) -> Option<String> {
+    pub(crate) fn refusal(&self, claimant: &ObjectId) -> Option<String> {
         self.room().refusals.get(claimant).map(|(why, _)| why.clone())
     }
 
     /// Places for as long as it is polled. Tells those about whom something has changed. Nobody waits for the write of another: a host
     /// is booked while a claim for it is being written, and all others are placed meanwhile.
-    pub(crate) async fn run<D: HostDialect>(
-        &self,
-        client: &Client,
-        roster: &Roster,
-        tell_host: &UnboundedSender<HostKey>,
-        tell: &UnboundedSender<ClaimantName>,
-    ) {
-        let ears = Ears { hosts: tell_host, claimants: tell };
+    pub(crate) async fn run<D: HostDialect>(&self, client: &Client, roster: &Roster, wake: &UnboundedSender<ObjectId>) {
         let slots = Semaphore::new(WRITES_AT_ONCE);
         let mut writes: FuturesUnordered<Write<'_, D::Host>> = FuturesUnordered::new();
         let (mut gathered, mut again) = (None, None::<Instant>);
@@ -180,14 +168,14 @@ impl Placer {
                 () = self.news.notified(), if gathered.is_none() => gathered = Some(Instant::now() + GATHER),
                 () = roster.changed(), if gathered.is_none() => gathered = Some(Instant::now() + GATHER),
                 Some(done) = writes.next() => {
-                    let (more, is_failed) = self.settle::<D>(done, client, roster, &ears);
+                    let (more, is_failed) = self.settle::<D>(done, client, roster, wake);
                     writes.extend(more);
                     if is_failed {
                         again.get_or_insert(Instant::now() + TRY_AGAIN);
                     }
                 }
                 () = next_round => {
-                    let (begun, is_unfinished) = self.round::<D>(client, roster, &slots, &ears);
+                    let (begun, is_unfinished) = self.round::<D>(client, roster, &slots, wake);
                     writes.extend(begun);
                     (gathered, again) = (None, is_unfinished.then(|| Instant::now() + TRY_AGAIN));
                 }
@@ -202,11 +190,11 @@ impl Placer {
         client: &Client,
         roster: &Roster,
         slots: &'a Semaphore,
-        ears: &Ears<'_>,
+        wake: &UnboundedSender<ObjectId>,
     ) -> (Vec<Write<'a, D::Host>>, bool) {
         let mut room = self.room();
         let idle = room.waiting.iter().filter(|(claimant, _)| !room.writing.contains_key(*claimant));
-        let mut waiting: Vec<(ClaimantName, Wanted)> =
+        let mut waiting: Vec<(ObjectId, Wanted)> =
             idle.map(|(claimant, wanted)| (claimant.clone(), wanted.clone())).collect();
         if waiting.is_empty() {
             return (Vec::new(), false);
@@ -218,7 +206,7 @@ impl Placer {
             Some(_) if !roster.holdings_of(claimant).is_empty() => false,
             Some(booking) => {
                 let booking = booking.clone();
-                let is_same = |(key, version, host): &(HostKey, u64, Candidate)| {
+                let is_same = |(key, version, host): &(ObjectId, u64, Candidate)| {
                     (key, *version) == (&booking.host, booking.version)
                         && matches!(place(from_ref(&wanted.request), from_ref(host))[..], [Outcome::Placed { .. }])
                 };
@@ -239,7 +227,7 @@ impl Placer {
         for ((claimant, wanted), outcome) in waiting.into_iter().zip(place(&requests, &hosts)) {
             match outcome {
                 Outcome::Placed { namespace, name } => {
-                    let host = keys.iter().find(|(key, _)| key.namespace == namespace && key.name == name);
+                    let host = keys.iter().find(|(key, _)| key.namespace() == namespace && key.name == name);
                     begun.extend(host.map(|(key, version)| {
                         let booking = Booking::new(key.clone(), *version, &wanted.request);
                         let claim = announce::<D>(key, roster.free(key, *version), wanted.claim);
@@ -253,9 +241,9 @@ impl Placer {
         drop(room);
         let mut again = false;
         for (claimant, why) in refused {
-            again |= !self.refuse(&claimant, why, ears.claimants);
+            again |= !self.refuse(&claimant, why, wake);
         }
-        let write = |(claimant, booking, claim): (ClaimantName, Booking, Value)| {
+        let write = |(claimant, booking, claim): (ObjectId, Booking, Value)| {
             let write = write::<D>(client.clone(), booking.host.clone(), booking.version, claim);
             async move { Done::Claim(claimant, booking.host, in_turn(slots, write).await) }.boxed()
         };
@@ -269,11 +257,11 @@ impl Placer {
         done: Done<D::Host>,
         client: &Client,
         roster: &Roster,
-        ears: &Ears<'_>,
+        wake: &UnboundedSender<ObjectId>,
     ) -> (Option<Write<'a, D::Host>>, bool) {
         let (claimant, told, is_failed) = match done {
             Done::Claim(claimant, key, Ok(host)) => {
-                info!(claimant = %format!("{}/{}", claimant.0, claimant.1), host = %key, "claimed");
+                info!(%claimant, host = %key, "claimed");
                 self.withdraw(&claimant);
                 if self.room().gone.remove(&claimant) {
                     let client = client.clone();
@@ -283,11 +271,11 @@ impl Placer {
                     };
                     return (Some(take_off.boxed()), false);
                 }
-                ears.hosts.send(key).ok();
+                wake.send(key).ok();
                 (claimant, roster.put::<D>(&host), false)
             }
             Done::TakenOff(claimant, key, host) => {
-                ears.hosts.send(key).ok();
+                wake.send(key).ok();
                 (claimant, roster.put::<D>(&host), false)
             }
             Done::Claim(claimant, _, Err(kube::Error::Api(status))) if status.code == 409 || status.code == 404 => {
@@ -299,11 +287,8 @@ impl Placer {
             }
             Done::Claim(claimant, key, Err(error)) => {
                 warn!(%error, host = %key, "the claim cannot be written");
-                self.refuse(
-                    &claimant,
-                    format!("{} {} cannot be claimed: {error}.", D::words().host_kind(), key.name),
-                    ears.claimants,
-                );
+                let why = format!("{} {} cannot be claimed: {error}.", key.kind.kind, key.name);
+                self.refuse(&claimant, why, wake);
                 if !matches!(&error, kube::Error::Api(status) if status.code < 500) {
                     self.keep_booked(&claimant);
                 }
@@ -315,14 +300,14 @@ impl Placer {
         room.gone.remove(&claimant);
         drop(room);
         for claimant in told.into_iter().chain([claimant]) {
-            ears.claimants.send(claimant).ok();
+            wake.send(claimant).ok();
         }
         (None, is_failed)
     }
 
     /// What was written may have arrived, or may still do so. Until another version of that host is seen, there is no other one for
     /// whoever waits.
-    fn keep_booked(&self, claimant: &ClaimantName) {
+    fn keep_booked(&self, claimant: &ObjectId) {
         let mut room = self.room();
         let booking = room.writing.get(claimant).filter(|_| room.waiting.contains_key(claimant)).cloned();
         if let Some(booking) = booking {
@@ -332,7 +317,7 @@ impl Placer {
 
     /// Notes why somebody gets no host. Answers whether that could be told: in a busy fleet it changes with every host, and
     /// nobody can read that fast.
-    fn refuse(&self, claimant: &ClaimantName, why: String, tell: &UnboundedSender<ClaimantName>) -> bool {
+    fn refuse(&self, claimant: &ObjectId, why: String, wake: &UnboundedSender<ObjectId>) -> bool {
         let mut room = self.room();
         let told = room.refusals.get(claimant);
         if !room.waiting.contains_key(claimant) || told.is_some_and(|(told, _)| *told == why) {
@@ -342,7 +327,7 @@ impl Placer {
             return false;
         }
         room.refusals.insert(claimant.clone(), (why, Instant::now()));
-        tell.send(claimant.clone()).ok();
+        wake.send(claimant.clone()).ok();
         true
     }
 
@@ -364,7 +349,7 @@ async fn in_turn<T>(slots: &Semaphore, write: impl Future<Output = T>) -> T {
 }
 
 /// The claim with the anchor that it is going to be accepted with: one write less for each machine.
-fn announce<D: HostDialect>(key: &HostKey, free: Option<Free>, mut claim: Value) -> Value {
+fn announce<D: HostDialect>(key: &ObjectId, free: Option<Free>, mut claim: Value) -> Value {
     if let Some(anchor) = free.and_then(|free| D::announced(key, &free, &claim)) {
         claim["metadata"]["annotations"][ANCHOR_ANNOTATION] = json!(anchor.to_json());
     }
@@ -372,20 +357,13 @@ fn announce<D: HostDialect>(key: &HostKey, free: Option<Free>, mut claim: Value)
 }
 
 /// The claim is one write, on exactly the host that was looked at.
-async fn write<D: HostDialect>(client: Client, key: HostKey, version: u64, mut patch: Value) -> kube::Result<D::Host> {
-    patch["metadata"]["resourceVersion"] = json!(version.to_string());
-    patch["metadata"]["uid"] = json!(key.uid);
-    let hosts: Api<D::Host> = Api::namespaced(client, &key.namespace);
-    hosts.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await
+async fn write<D: HostDialect>(client: Client, key: ObjectId, version: u64, claim: Value) -> kube::Result<D::Host> {
+    patch(&client, &key, Some(&version.to_string()), claim).await
 }
 
 /// Takes the claim of somebody off who went while it was written. If that fails, the host's own loop does it later.
-async fn take_off<D: HostDialect>(client: Client, key: &HostKey, host: D::Host) -> D::Host {
-    let mut patch = D::without_claim();
-    patch["metadata"]["resourceVersion"] = json!(host.resource_version());
-    patch["metadata"]["uid"] = json!(key.uid);
-    let hosts: Api<D::Host> = Api::namespaced(client, &key.namespace);
-    match hosts.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+async fn take_off<D: HostDialect>(client: Client, key: &ObjectId, host: D::Host) -> D::Host {
+    match patch(&client, key, host.resource_version().as_deref(), D::without_claim()).await {
         Ok(host) => host,
         Err(error) => {
             warn!(%error, host = %key, "the claim of somebody who is gone cannot be taken off");

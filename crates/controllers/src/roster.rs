@@ -1,6 +1,6 @@
 //! All hosts, as those see them who claim one: kept up to date from the watch, so that nobody searches the fleet.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::beskar7::{BootMode, NetworkBoot, RemoteConfig, Waiting};
@@ -12,10 +12,9 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::{Notify, watch};
 
-use crate::dialect::{HostDialect, HostKey};
-
-/// Namespace and name of an object that claims.
-pub(crate) type ClaimantName = (String, String);
+use crate::dialect::HostDialect;
+use crate::object::ObjectId;
+use crate::watches::Change;
 
 /// What a host has to offer, and to whom it belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +41,8 @@ pub struct Free {
 pub struct Holding {
     /// The claim.
     pub id: String,
-    /// Who claims: namespace and name.
-    pub claimant: (String, String),
+    /// Who claims, by name.
+    pub claimant: ObjectId,
     /// The host as the claim sees it.
     pub host: claim::Host,
     /// Addresses of the server.
@@ -80,7 +79,7 @@ pub struct OrderOnHost {
 /// A host that bears a claim, as it was seen.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
-    pub(crate) key: HostKey,
+    pub(crate) key: ObjectId,
     /// The version that the sight is of: whoever writes on its ground says so.
     pub(crate) version: u64,
     pub(crate) holding: Holding,
@@ -97,36 +96,35 @@ pub struct Roster {
 
 #[derive(Debug, Default)]
 struct Entries {
-    hosts: BTreeMap<HostKey, Entry>,
+    hosts: BTreeMap<ObjectId, Entry>,
     /// Which hosts bear a claim. More than one is a mistake that its claimant has to mend.
-    claims: HashMap<String, Vec<HostKey>>,
-    /// Hosts not seen yet in a list that is under way.
-    unseen: Option<HashSet<HostKey>>,
+    claims: HashMap<String, Vec<ObjectId>>,
+    /// How many lists were begun.
+    lists: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     offer: Offer,
     version: u64,
+    /// The list since which it is known like this.
+    list: u64,
 }
 
 impl Roster {
-    /// A list begins: who is not in it at its end is gone. What it shows counts, also if it is older than what was known:
-    /// the API server may have been restored from a backup.
-    pub(crate) fn begin_list(&self) {
-        let mut entries = self.entries();
-        entries.unseen = Some(entries.hosts.keys().cloned().collect());
-    }
-
-    /// A list has ended. Answers who should know.
-    pub(crate) fn end_list(&self) -> Vec<ClaimantName> {
-        let mut entries = self.entries();
-        let gone: Vec<_> = entries.unseen.take().into_iter().flatten().collect();
-        let told = gone.iter().flat_map(|key| entries.remove(key)).collect();
-        drop(entries);
-        self.complete.send_replace(true);
-        self.changed.notify_one();
-        told
+    /// Takes in what the watch of the hosts shows. Answers who should know. What a list shows counts, also if it is older than what was
+    /// known: the API server may have been restored from a backup.
+    pub(crate) fn take<D: HostDialect>(&self, change: &Change<'_, D::Host>) -> Vec<ObjectId> {
+        match change {
+            Change::Begin => self.entries().lists += 1,
+            Change::Seen(host) => return self.put::<D>(host),
+            Change::Gone(key) => return self.remove(key),
+            Change::Complete => {
+                self.complete.send_replace(true);
+                self.changed.notify_one();
+            }
+        }
+        Vec::new()
     }
 
     /// Waits until all hosts have been listed once. Before that, nobody can say that a machine has no host.
@@ -136,12 +134,13 @@ impl Roster {
     }
 
     /// A host was seen, or we have just written it. Answers who should know. An older sight changes nothing.
-    pub(crate) fn put<D: HostDialect>(&self, host: &D::Host) -> Vec<ClaimantName> {
-        let key = HostKey::of(host);
+    pub(crate) fn put<D: HostDialect>(&self, host: &D::Host) -> Vec<ObjectId> {
+        let key = ObjectId::of(host);
         let version = host.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0);
         let mut entries = self.entries();
-        let is_listed = entries.unseen.as_mut().is_some_and(|unseen| unseen.remove(&key));
+        let list = entries.lists;
         if let Some(known) = entries.hosts.get_mut(&key) {
+            let is_listed = std::mem::replace(&mut known.list, list) < list;
             if known.version >= version && version > 0 && !is_listed {
                 return Vec::new();
             }
@@ -152,7 +151,7 @@ impl Roster {
             return Vec::new();
         }
         let mut told = entries.remove(&key);
-        told.extend(entries.insert(key, Entry { offer, version }));
+        told.extend(entries.insert(key, Entry { offer, version, list }));
         told.sort_unstable();
         told.dedup();
         drop(entries);
@@ -161,7 +160,7 @@ impl Roster {
     }
 
     /// A host is gone. Answers who should know.
-    pub(crate) fn remove(&self, key: &HostKey) -> Vec<ClaimantName> {
+    fn remove(&self, key: &ObjectId) -> Vec<ObjectId> {
         let told = self.entries().remove(key);
         self.changed.notify_one();
         told
@@ -187,20 +186,20 @@ impl Roster {
     }
 
     /// The hosts that bear a claim of somebody.
-    pub(crate) fn holdings_of(&self, claimant: &ClaimantName) -> Vec<HostKey> {
+    pub(crate) fn holdings_of(&self, claimant: &ObjectId) -> Vec<ObjectId> {
         let entries = self.entries();
         let bears = |entry: &Entry| entry.offer.holdings.iter().any(|holding| holding.claimant == *claimant);
         entries.hosts.iter().filter(|(_, entry)| bears(entry)).map(|(key, _)| key.clone()).collect()
     }
 
     /// All hosts, with the version that the sight is of.
-    pub(crate) fn candidates(&self) -> Vec<(HostKey, u64, Candidate)> {
+    pub(crate) fn candidates(&self) -> Vec<(ObjectId, u64, Candidate)> {
         let entries = self.entries();
         entries.hosts.iter().map(|(key, entry)| (key.clone(), entry.version, entry.offer.candidate.clone())).collect()
     }
 
     /// What a claim on a host is announced with, if it is still as it was in that version.
-    pub(crate) fn free(&self, key: &HostKey, version: u64) -> Option<Free> {
+    pub(crate) fn free(&self, key: &ObjectId, version: u64) -> Option<Free> {
         let entries = self.entries();
         let entry = entries.hosts.get(key).filter(|entry| entry.version == version)?;
         entry.offer.free.as_deref().cloned()
@@ -213,7 +212,7 @@ impl Roster {
         read: impl Fn(&BTreeMap<String, String>) -> Option<T>,
     ) -> BTreeSet<T> {
         let entries = self.entries();
-        let hosts = entries.hosts.iter().filter(|(key, _)| key.namespace == namespace);
+        let hosts = entries.hosts.iter().filter(|(key, _)| key.namespace() == namespace);
         hosts.filter_map(|(_, entry)| read(&entry.offer.candidate.labels)).collect()
     }
 
@@ -228,7 +227,7 @@ impl Roster {
 }
 
 impl Entries {
-    fn insert(&mut self, key: HostKey, entry: Entry) -> Vec<ClaimantName> {
+    fn insert(&mut self, key: ObjectId, entry: Entry) -> Vec<ObjectId> {
         let mut told = Vec::new();
         for holding in &entry.offer.holdings {
             self.claims.entry(holding.id.clone()).or_default().push(key.clone());
@@ -238,7 +237,7 @@ impl Entries {
         told
     }
 
-    fn remove(&mut self, key: &HostKey) -> Vec<ClaimantName> {
+    fn remove(&mut self, key: &ObjectId) -> Vec<ObjectId> {
         let Some(entry) = self.hosts.remove(key) else { return Vec::new() };
         let mut told = Vec::new();
         for holding in entry.offer.holdings {
@@ -256,11 +255,13 @@ impl Entries {
 
 #[cfg(test)]
 mod tests {
-    use api::beskar7::PhysicalHost;
+    use api::beskar7::{Beskar7Machine, PhysicalHost};
+    use kube::runtime::watcher::Event;
     use serde_json::json;
 
     use super::*;
     use crate::beskar7::PhysicalHosts;
+    use crate::watches::Present;
 
     fn host(version: &str, claim: Option<&str>) -> PhysicalHost {
         let mut host = json!({
@@ -277,7 +278,10 @@ mod tests {
     #[test]
     fn a_claim_is_known_with_the_version_that_shows_it() {
         let roster = Roster::default();
-        assert_eq!(roster.put::<PhysicalHosts>(&host("5", Some("id"))), [("lab".to_owned(), "node".to_owned())]);
+        assert_eq!(
+            roster.put::<PhysicalHosts>(&host("5", Some("id"))),
+            [ObjectId::named::<Beskar7Machine>(Some("lab"), "node")]
+        );
         let held = roster.holdings("id");
         assert_eq!((held.len(), held[0].version), (1, 5));
         assert!(held[0].holding.host.claimed && !held[0].holding.host.bound);
@@ -292,14 +296,21 @@ mod tests {
     fn a_list_counts_also_if_it_is_older_and_ends_what_it_does_not_show() {
         let roster = Roster::default();
         roster.put::<PhysicalHosts>(&host("9", Some("id")));
-        roster.begin_list();
+        let mut present = Present::default();
+        let mut show = |event: &Event<PhysicalHost>| {
+            for change in present.take(event, ObjectId::of) {
+                roster.take::<PhysicalHosts>(&change);
+            }
+        };
+        show(&Event::Init);
         assert_eq!(roster.candidates()[0].1, 9, "nobody writes on the ground of nothing meanwhile");
-        roster.put::<PhysicalHosts>(&host("3", None));
-        roster.end_list();
+        show(&Event::InitApply(host("3", None)));
+        roster.put::<PhysicalHosts>(&host("2", Some("id")));
+        show(&Event::InitDone);
         assert_eq!((roster.holdings("id").len(), roster.candidates()[0].1), (0, 3), "restored from a backup");
 
-        roster.begin_list();
-        roster.end_list();
+        show(&Event::Init);
+        show(&Event::InitDone);
         assert_eq!(roster.candidates(), []);
     }
 }

@@ -8,18 +8,19 @@ use bmc::{Credentials, Trust};
 use engine::failure::{Failure, Kind};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
 use kube::core::PartialObjectMeta;
-use kube::runtime::reflector::{ObjectRef, Store};
-use kube::{Api, Client};
+use kube::runtime::reflector::Store;
 
 use crate::dialect::TrustWish;
+use crate::object::ObjectId;
 
 /// Where Secrets come from.
 #[derive(Clone)]
 pub struct Vault {
     client: Client,
     known: Store<PartialObjectMeta<Secret>>,
-    read: Arc<Mutex<HashMap<(String, String), Read>>>,
+    read: Arc<Mutex<HashMap<ObjectId, Read>>>,
     /// Keyed afresh in each process: what is remembered of a password is of no use to anybody else.
     hash: RandomState,
 }
@@ -44,10 +45,10 @@ impl Vault {
     }
 
     /// Changes whenever the Secret's data does. A new label must not look like a new password: it would be tried again.
-    pub fn version(&self, namespace: &str, name: &str) -> String {
-        let known = self.known.get(&ObjectRef::new(name).within(namespace));
+    pub fn version(&self, secret: &ObjectId) -> String {
+        let known = self.known.get(&secret.object_ref());
         let mut read = self.remembered();
-        let read = read.get_mut(&(namespace.to_owned(), name.to_owned()));
+        let read = read.get_mut(secret);
         match (known, read) {
             (Some(secret), Some(read)) if read.uid == secret.metadata.uid => {
                 read.shown = true;
@@ -61,48 +62,47 @@ impl Vault {
     }
 
     /// A Secret was touched. Answers whether its data may have changed.
-    pub async fn is_news(&self, namespace: &str, name: &str, touched: &ObjectMeta) -> bool {
+    pub async fn is_news(&self, secret: &ObjectId, touched: &ObjectMeta) -> bool {
         let before = {
             let read = self.remembered();
-            let read = read.get(&(namespace.to_owned(), name.to_owned())).filter(|read| read.uid == touched.uid);
+            let read = read.get(secret).filter(|read| read.uid == touched.uid);
             match read {
                 None => return true,
                 Some(read) if read.resource_version == touched.resource_version => return false,
                 Some(read) => read.data_version.clone(),
             }
         };
-        if self.read(namespace, name, "").await.is_err() {
-            self.remembered().remove(&(namespace.to_owned(), name.to_owned()));
+        if self.read(secret, "").await.is_err() {
+            self.remembered().remove(secret);
         }
-        self.version(namespace, name) != before
+        self.version(secret) != before
     }
 
-    fn remember(&self, namespace: &str, name: &str, secret: &Secret) {
+    fn remember(&self, id: &ObjectId, secret: &Secret) {
         let digest =
             self.hash.hash_one(secret.data.iter().flatten().map(|(key, value)| (key, &value.0)).collect::<Vec<_>>());
         let (uid, resource_version) = (secret.metadata.uid.clone(), secret.metadata.resource_version.clone());
         let mut read = self.remembered();
-        let key = (namespace.to_owned(), name.to_owned());
-        let before = read.get(&key).filter(|read| read.uid == uid);
+        let before = read.get(id).filter(|read| read.uid == uid);
         let shown = before.is_some_and(|read| read.shown);
         let same = before.filter(|read| read.digest == digest);
         let data_version = same.map_or_else(|| version(&secret.metadata), |read| read.data_version.clone());
-        read.insert(key, Read { uid, resource_version, digest, data_version, shown });
+        read.insert(id.clone(), Read { uid, resource_version, digest, data_version, shown });
     }
 
-    fn remembered(&self) -> MutexGuard<'_, HashMap<(String, String), Read>> {
+    fn remembered(&self) -> MutexGuard<'_, HashMap<ObjectId, Read>> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// User name and password.
-    pub async fn credentials(&self, namespace: &str, name: &str) -> Result<Credentials, Failure> {
-        let data = self.read(namespace, name, "spec.redfishConnection.credentialsSecretRef").await?;
+    pub async fn credentials(&self, secret: &ObjectId) -> Result<Credentials, Failure> {
+        let data = self.read(secret, "spec.redfishConnection.credentialsSecretRef").await?;
         let text = |key: &str| -> Result<String, Failure> {
             let bytes = data.get(key).map_or(&[][..], |bytes| &bytes.0);
-            let text = std::str::from_utf8(bytes).map_err(|_| missing(namespace, name, key, "is not text"))?;
+            let text = std::str::from_utf8(bytes).map_err(|_| missing(secret, key, "is not text"))?;
             // An editor or `echo` leaves a line end that no password has.
             match text.trim_end_matches(['\r', '\n']) {
-                "" => Err(missing(namespace, name, key, "is missing or empty")),
+                "" => Err(missing(secret, key, "is missing or empty")),
                 text => Ok(text.to_owned()),
             }
         };
@@ -110,38 +110,35 @@ impl Vault {
     }
 
     /// Whom to believe that it is the BMC.
-    pub async fn trust(&self, namespace: &str, wish: &TrustWish) -> Result<Trust, Failure> {
-        let secret = match wish {
+    pub async fn trust(&self, namespace: Option<&str>, wish: &TrustWish) -> Result<Trust, Failure> {
+        let name = match wish {
             TrustWish::SystemRoots => return Ok(Trust::SystemRoots),
             TrustWish::Pin(fingerprint) => return Ok(Trust::Pin(*fingerprint)),
             TrustWish::FirstUse => return Ok(Trust::FirstUse),
             TrustWish::Anything => return Ok(Trust::Anything),
-            TrustWish::CaBundle(secret) => secret,
+            TrustWish::CaBundle(name) => name,
         };
-        let data = self.read(namespace, secret, "spec.redfishConnection.caBundleSecretRef").await?;
+        let secret = &ObjectId::named::<Secret>(namespace, name);
+        let data = self.read(secret, "spec.redfishConnection.caBundleSecretRef").await?;
         let pem = ["ca.crt", "tls.crt"].iter().find_map(|key| data.get(*key)).filter(|pem| !pem.0.is_empty());
-        let pem = pem.ok_or_else(|| missing(namespace, secret, "ca.crt", "is missing or empty"))?;
-        let text = String::from_utf8(pem.0.clone()).map_err(|_| missing(namespace, secret, "ca.crt", "is not text"))?;
+        let pem = pem.ok_or_else(|| missing(secret, "ca.crt", "is missing or empty"))?;
+        let text = String::from_utf8(pem.0.clone()).map_err(|_| missing(secret, "ca.crt", "is not text"))?;
         Ok(Trust::CaBundle(text))
     }
 
-    async fn read(&self, namespace: &str, name: &str, field: &str) -> Result<Data, Failure> {
-        let secret = Api::<Secret>::namespaced(self.client.clone(), namespace).get_opt(name).await;
-        match secret {
+    async fn read(&self, id: &ObjectId, field: &str) -> Result<Data, Failure> {
+        match id.api::<Secret>(&self.client).get_opt(&id.name).await {
             Ok(Some(secret)) => {
-                self.remember(namespace, name, &secret);
+                self.remember(id, &secret);
                 Ok(secret.data.unwrap_or_default())
             }
             Ok(None) => Err(Failure::new(
                 Kind::SecretNotFound,
-                format!(
-                    "Secret {namespace}/{name}, named in {field}, does not exist. Create it; it is noticed at once."
-                ),
+                format!("{id:#}, named in {field}, does not exist. Create it; it is noticed at once."),
             )),
-            Err(error) => Err(Failure::new(
-                Kind::SecretUnreadable,
-                format!("Secret {namespace}/{name}, named in {field}, cannot be read: {error}"),
-            )),
+            Err(error) => {
+                Err(Failure::new(Kind::SecretUnreadable, format!("{id:#}, named in {field}, cannot be read: {error}")))
+            }
         }
     }
 }
@@ -154,9 +151,9 @@ fn version(metadata: &ObjectMeta) -> String {
     )
 }
 
-fn missing(namespace: &str, name: &str, key: &str, what: &str) -> Failure {
+fn missing(secret: &ObjectId, key: &str, what: &str) -> Failure {
     Failure::new(
         Kind::MissingSecretData,
-        format!("Key {key} of Secret {namespace}/{name} {what}. Set it; the change is noticed at once."),
+        format!("Key {key} of {secret:#} {what}. Set it; the change is noticed at once."),
     )
 }

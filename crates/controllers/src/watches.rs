@@ -1,21 +1,26 @@
-//! What every watch needs: patience, tolerance, and no ballast.
+//! The one way in which objects are watched.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::future::ready;
 use std::time::Duration;
 
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt;
+use kube::Api;
 use kube::core::DeserializeGuard;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::ObjectRef;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::dialect::HostKey;
+use crate::object::{KindId, Object, ObjectId};
 
 /// What is of no use to us is not kept in memory, a thousand times.
-pub(crate) fn drop_ballast(metadata: &mut ObjectMeta) {
+fn drop_ballast(metadata: &mut ObjectMeta) {
     metadata.managed_fields = None;
     if let Some(annotations) = &mut metadata.annotations {
         annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
@@ -23,7 +28,7 @@ pub(crate) fn drop_ballast(metadata: &mut ObjectMeta) {
 }
 
 /// One object that cannot be read must not hide all others.
-pub(crate) fn readable<H: std::fmt::Debug>(event: Event<DeserializeGuard<H>>) -> Option<Event<H>> {
+fn readable<H: std::fmt::Debug>(event: Event<DeserializeGuard<H>>) -> Option<Event<H>> {
     let read = |object: DeserializeGuard<H>| {
         object.0.inspect_err(|object| warn!(name = object.metadata.name, error = %object.error, "object cannot be read and is left alone")).ok()
     };
@@ -42,13 +47,13 @@ const TOLD_FOR: Duration = Duration::from_mins(10);
 /// Tells of the interruptions of one watch. It is taken up again by itself, so one line is enough: a CRD that is gone, or an API server that is
 /// down, would fill the log with the same one.
 pub(crate) struct Interruptions {
-    of: &'static str,
+    of: Cow<'static, str>,
     told: Option<(String, Instant)>,
 }
 
 impl Interruptions {
-    pub(crate) fn of(of: &'static str) -> Self {
-        Self { of, told: None }
+    pub(crate) fn of(of: impl Into<Cow<'static, str>>) -> Self {
+        Self { of: of.into(), told: None }
     }
 
     /// What the watch shows, if it was not interrupted.
@@ -59,7 +64,7 @@ impl Interruptions {
     /// Answers whether it was worth a line.
     fn tell(&mut self, error: &watcher::Error) -> bool {
         let (why, now) = (error.to_string(), Instant::now());
-        let of = self.of;
+        let of = &*self.of;
         if self.told.as_ref().is_some_and(|(told, at)| *told == why && now - *at < TOLD_FOR) {
             debug!(%error, of, "the watch is still interrupted");
             return false;
@@ -113,53 +118,102 @@ impl Backoff for Pauses {
     }
 }
 
+/// What a watch has shown.
+#[derive(Debug)]
+pub(crate) enum Change<'a, K> {
+    /// All objects are listed anew.
+    Begin,
+    /// An object is there, and like this.
+    Seen(&'a K),
+    /// An object is gone, perhaps since before the watch was interrupted.
+    Gone(ObjectId),
+    /// All objects have been listed.
+    Complete,
+}
+
 /// Which objects a watch has shown. While a watch is interrupted, objects may go without anybody telling: they are missing from the
 /// next list.
 #[derive(Debug, Default)]
 pub(crate) struct Present {
-    /// By namespace and name: the uid.
-    known: HashMap<(String, String), String>,
-    /// Not seen yet in a list that is under way.
-    unseen: HashSet<(String, String)>,
+    /// By name: the uid.
+    known: HashMap<ObjectId, Option<String>>,
+    /// Names not seen yet in a list that is under way.
+    unseen: HashSet<ObjectId>,
 }
 
 impl Present {
-    /// Takes an event in, and tells who is gone by it.
-    pub(crate) fn take<K: ResourceExt>(&mut self, event: &Event<K>) -> Vec<HostKey> {
+    /// Takes an event in, and tells what has changed by it.
+    pub(crate) fn take<'a, K>(&mut self, event: &'a Event<K>, id_of: impl Fn(&K) -> ObjectId) -> Vec<Change<'a, K>> {
         match event {
             Event::Init => {
                 self.unseen = self.known.keys().cloned().collect();
-                Vec::new()
+                vec![Change::Begin]
             }
             Event::InitApply(object) | Event::Apply(object) => {
-                let key = HostKey::of(object);
-                let name = (key.namespace, key.name);
+                let id = id_of(object);
+                let name = id.by_name();
                 self.unseen.remove(&name);
-                let before = self.known.insert(name.clone(), key.uid.clone()).filter(|uid| *uid != key.uid);
-                before.map(|uid| key_of(name, uid)).into_iter().collect()
+                let before = self.known.insert(name.clone(), id.uid.clone()).filter(|uid| *uid != id.uid);
+                let namesake = before.map(|uid| Change::Gone(ObjectId { uid, ..name }));
+                namesake.into_iter().chain([Change::Seen(object)]).collect()
             }
             Event::InitDone => {
-                let gone = std::mem::take(&mut self.unseen);
-                gone.into_iter().filter_map(|name| Some(key_of(name.clone(), self.known.remove(&name)?))).collect()
+                let gone = std::mem::take(&mut self.unseen).into_iter();
+                let gone = gone.filter_map(|name| Some(ObjectId { uid: self.known.remove(&name)?, ..name }));
+                gone.map(Change::Gone).chain([Change::Complete]).collect()
             }
             Event::Delete(object) => {
-                let key = HostKey::of(object);
-                self.known.remove(&(key.namespace.clone(), key.name.clone()));
-                vec![key]
+                let id = id_of(object);
+                self.known.remove(&id.by_name());
+                vec![Change::Gone(id)]
             }
         }
     }
 }
 
-fn key_of((namespace, name): (String, String), uid: String) -> HostKey {
-    HostKey { namespace, name, uid }
+/// Watches the objects of a kind, and tells what changes before it is shown to anybody else. Objects that cannot be read hide no others,
+/// and an interruption is told once and ends by itself.
+pub(crate) fn follow<K: Object>(
+    api: Api<DeserializeGuard<K>>,
+    config: watcher::Config,
+    mut tell: impl FnMut(Change<'_, K>) + Send,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send {
+    let (mut interruptions, mut present) = (Interruptions::of(K::kind(&())), Present::default());
+    watcher(api, config)
+        .backoff(pauses())
+        // Handed on, an interruption would hold up everything that wakes an object, not only the watch.
+        .filter_map(move |event| ready(interruptions.pass(event).and_then(readable).map(Ok)))
+        .modify(|object| drop_ballast(object.meta_mut()))
+        .inspect_ok(move |event| present.take(event, ObjectId::of).into_iter().for_each(&mut tell))
 }
 
-/// A channel as a stream.
-pub(crate) fn tokio_stream<T: Send + 'static>(
-    mut receiver: mpsc::UnboundedReceiver<T>,
-) -> impl futures::Stream<Item = T> + Send + 'static {
-    futures::stream::poll_fn(move |context| receiver.poll_recv(context))
+/// Passes wake-ups on to the loops of their kinds.
+pub(crate) struct Wakeups {
+    woken: mpsc::UnboundedReceiver<ObjectId>,
+    loops: HashMap<KindId, mpsc::UnboundedSender<ObjectId>>,
+}
+
+impl Wakeups {
+    /// Nobody's yet, and where they are sent to.
+    pub(crate) fn new() -> (mpsc::UnboundedSender<ObjectId>, Self) {
+        let (wake, woken) = mpsc::unbounded_channel();
+        (wake, Self { woken, loops: HashMap::new() })
+    }
+
+    /// Those of one kind.
+    pub(crate) fn of<K: Object>(&mut self) -> impl Stream<Item = ObjectRef<K>> + Send + 'static {
+        let (wake, mut woken) = mpsc::unbounded_channel::<ObjectId>();
+        self.loops.insert(KindId::of::<K>(), wake);
+        futures::stream::poll_fn(move |context| woken.poll_recv(context)).map(|id| id.object_ref())
+    }
+
+    /// Passes them on for as long as it is polled.
+    pub(crate) async fn run(mut self) {
+        while let Some(id) = self.woken.recv().await {
+            // Nobody listens any more only when the loop has stopped.
+            self.loops.get(&id.kind).map(|wake| wake.send(id));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -178,7 +232,13 @@ mod tests {
     fn what_is_missing_from_a_new_list_is_gone() {
         let mut present = Present::default();
         let gone = |present: &mut Present, event: Event<Beskar7Machine>| -> Vec<String> {
-            let mut gone: Vec<_> = present.take(&event).into_iter().map(|key| format!("{key} {}", key.uid)).collect();
+            let changes = present.take(&event, ObjectId::of).into_iter();
+            let mut gone: Vec<_> = changes
+                .filter_map(|change| match change {
+                    Change::Gone(id) => Some(format!("{id} {}", id.uid.as_deref().unwrap())),
+                    _ => None,
+                })
+                .collect();
             gone.sort();
             gone
         };

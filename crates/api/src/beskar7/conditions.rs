@@ -40,6 +40,27 @@ pub const CONTROL_PLANE_ENDPOINT_READY: &str = "ControlPlaneEndpointReady";
 /// Of a cluster: its failure domains are known.
 pub const FAILURE_DOMAINS_READY: &str = "FailureDomainsReady";
 
+/// All of them. Conditions of other types are other people's.
+pub const ALL: [&str; 17] = [
+    READY,
+    REDFISH_CONNECTION_READY,
+    HOST_AVAILABLE,
+    HOST_INSPECTED,
+    HOST_PROVISIONED,
+    HARDWARE_HEALTHY,
+    ORDER_IN_EFFECT,
+    POWER_REQUEST_IN_EFFECT,
+    BOOT_SERVED,
+    BOOT_INTERFACE_FOUND,
+    PAUSED,
+    INFRASTRUCTURE_READY,
+    PHYSICAL_HOST_ASSOCIATED,
+    BOOTSTRAP_DATA_READY,
+    STATIC_IP_IN_EFFECT,
+    CONTROL_PLANE_ENDPOINT_READY,
+    FAILURE_DOMAINS_READY,
+];
+
 /// Reasons that upstream used too.
 pub mod reason {
     /// The BMC answers, and whoever is on the way reads along.

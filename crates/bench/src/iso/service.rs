@@ -89,6 +89,7 @@ pub(crate) async fn play(part: &Part) -> Result<bool> {
     }
     let parameters = Parameters::new(["config_url=http://192.0.2.1/config", "beskar7"])?;
     let holder = Holder {
+        kind: String::new(),
         namespace: "default".to_owned(),
         host: "server-01".to_owned(),
         claim: "claim".to_owned(),

@@ -64,7 +64,7 @@ impl Service {
     /// Serves what is in the directory to whoever has a ticket made with this key.
     pub fn new(directory: Arc<dyn Directory>, key: Key, images: Arc<Images>) -> Self {
         let word = || "nobody".to_owned();
-        let nobody = Holder { namespace: word(), host: word(), claim: word(), deployment: word() };
+        let nobody = Holder { kind: String::new(), namespace: word(), host: word(), claim: word(), deployment: word() };
         Self { directory, key, images, nobody }
     }
 

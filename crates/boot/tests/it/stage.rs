@@ -54,6 +54,7 @@ fn waiting(patience: Patience) -> Fetcher {
 
 pub(crate) fn holder(number: u32) -> Holder {
     Holder {
+        kind: String::new(),
         namespace: "default".into(),
         host: format!("host-{number}"),
         claim: format!("claim-{number}"),

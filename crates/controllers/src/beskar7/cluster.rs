@@ -27,12 +27,6 @@ pub(crate) fn protected(cluster: &Beskar7Cluster) -> Value {
     json!({ "metadata": { "finalizers": finalizers } })
 }
 
-/// Its end, as a merge patch.
-pub(crate) fn let_go(cluster: &Beskar7Cluster) -> Value {
-    let rest: Vec<_> = cluster.finalizers().iter().filter(|finalizer| *finalizer != names::CLUSTER_FINALIZER).collect();
-    json!({ "metadata": { "finalizers": rest } })
-}
-
 /// The endpoint, as a merge patch.
 pub(crate) fn endpoint(endpoint: &Endpoint) -> Value {
     json!({ "spec": { "controlPlaneEndpoint": { "host": endpoint.host, "port": endpoint.port } } })

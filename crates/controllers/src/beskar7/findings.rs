@@ -1,5 +1,6 @@
 //! What is found about an object, and how that becomes a condition.
 
+use api::beskar7::conditions as types;
 use api::capi::Condition;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -28,6 +29,7 @@ pub(super) fn unknown(type_: &'static str, reason: &str, message: &str) -> Findi
 
 /// Puts a condition into a list; its time changes only with its status.
 pub(super) fn put(conditions: &mut Vec<Condition>, finding: Finding, now: Timestamp) {
+    debug_assert!(types::ALL.contains(&finding.type_), "{} would never be written", finding.type_);
     let before = known(conditions, finding.type_).filter(|condition| condition.status == finding.status);
     let condition = Condition {
         type_: finding.type_.to_owned(),

@@ -17,7 +17,7 @@ use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::shipment::family;
-use super::{PhysicalHosts, machine_status};
+use super::{OURS, PhysicalHosts, machine_status};
 use crate::claims::{ClaimDialect, ClaimView};
 use crate::cluster_api::MachineView;
 use crate::depot::{Question, boot_url_missing};
@@ -25,6 +25,7 @@ use crate::dialect::HostDialect as _;
 use crate::fingerprint::{digest, optional, quoted};
 use crate::herald::News;
 use crate::roster::OrderOnHost;
+use crate::writer::Ownership;
 
 /// Beskar7Machines.
 #[derive(Debug, Clone, Copy)]
@@ -35,10 +36,9 @@ impl ClaimDialect for Beskar7Machines {
     type Hosts = PhysicalHosts;
 
     const NAME: &'static str = "beskar7machine";
-    const KIND: &'static str = "Beskar7Machines";
     const PHASES: &'static [&'static str] = &phases::ALL;
     const FINALIZER: &'static str = names::MACHINE_FINALIZER;
-    const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;
+    const OURS: Ownership = OURS;
     const ID_ANNOTATION: &'static str = names::CLAIM_ID;
 
     fn goal(machine: &Beskar7Machine, has_boot_service: bool) -> Goal {

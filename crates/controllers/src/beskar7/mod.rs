@@ -13,7 +13,7 @@ mod words;
 
 pub(crate) use machine::Beskar7Machines;
 
-use api::beskar7::conditions::{HOST_INSPECTED, PAUSED};
+use api::beskar7::conditions::{self as types, HOST_INSPECTED, PAUSED};
 use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names, states};
 use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
@@ -30,9 +30,14 @@ use serde_json::json;
 use crate::consumer::id_by_words;
 use crate::depot::{Depot, Shipment, boot_url_missing};
 use crate::dialect::{
-    ANCHOR_ANNOTATION, Connection, HostDialect, HostKey, TrustWish, View, merge, server_identity, settled_anchor,
+    ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, merge, server_identity, settled_anchor,
 };
+use crate::object::ObjectId;
 use crate::roster::{Free, Offer};
+use crate::writer::Ownership;
+
+/// What is ours in the status of every kind of this dialect.
+const OURS: Ownership = Ownership { manager: names::FIELD_MANAGER, conditions: &types::ALL };
 
 /// PhysicalHosts.
 #[derive(Debug, Clone, Copy)]
@@ -42,10 +47,9 @@ impl HostDialect for PhysicalHosts {
     type Host = PhysicalHost;
 
     const NAME: &'static str = "beskar7";
-    const KIND: &'static str = "PhysicalHosts";
     const STATES: &'static [&'static str] = &states::ALL;
     const FINALIZER: &'static str = names::HOST_FINALIZER;
-    const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;
+    const OURS: Ownership = OURS;
 
     const SERVED: &'static str = "spec.remoteConfig.osFamily!=";
 
@@ -115,7 +119,7 @@ impl HostDialect for PhysicalHosts {
         offer::offer(host)
     }
 
-    fn announced(key: &HostKey, free: &Free, patch: &serde_json::Value) -> Option<Anchor> {
+    fn announced(key: &ObjectId, free: &Free, patch: &serde_json::Value) -> Option<Anchor> {
         // As much of the host as the order's id is made from.
         let mut object = json!({
             "metadata": {

@@ -1,16 +1,17 @@
 //! A PhysicalHost as those see it who claim one.
 
 use api::beskar7::conditions::{BOOT_SERVED, HOST_INSPECTED, reason};
-use api::beskar7::{HardwareDetails, PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
+use api::beskar7::{Beskar7Machine, HardwareDetails, PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
 use api::capi::{self, AddressType, Condition, MachineAddress};
 use engine::claim::{Host, Refused};
-use engine::host::{Anchor, Claim, Milestone, Phase, is_running, runs_unasked};
+use engine::host::{Anchor, Claim, Consumer, Milestone, Phase, is_running, runs_unasked};
 use engine::placement::{Availability, Candidate, Capacity, MediaWays};
 use engine::server::PowerState;
 use kube::ResourceExt;
 
 use super::PhysicalHosts;
 use crate::dialect::{HostDialect as _, settled_anchor};
+use crate::object::{KindId, ObjectId};
 use crate::roster::{Free, Holding, Offer, OrderOnHost};
 
 pub(super) fn offer(host: &PhysicalHost) -> Offer {
@@ -133,7 +134,7 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
                 wait: wait.clone(),
                 power: record.as_ref().map_or(PowerState::Unknown, |record| record.power),
             },
-            claimant: (claim.consumer.namespace, claim.consumer.name),
+            claimant: claimant(&claim.consumer),
             id: claim.id,
             addresses: addresses(&status),
             labels: host.labels().clone(),
@@ -150,6 +151,16 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
             assumed_booted: record.as_ref().is_some_and(|record| record.assumed_booted),
         })
         .collect()
+}
+
+/// References made by hand need not say of which kind their object is.
+fn claimant(consumer: &Consumer) -> ObjectId {
+    let Consumer { api_version, kind, namespace, name } = consumer;
+    let machine = ObjectId::named::<Beskar7Machine>(Some(namespace), name);
+    if api_version.is_empty() || kind.is_empty() {
+        return machine;
+    }
+    ObjectId { kind: KindId::referred(api_version, kind), ..machine }
 }
 
 /// Why nothing is done to the server, and until when.

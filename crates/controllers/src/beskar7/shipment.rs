@@ -31,7 +31,8 @@ pub(super) fn shipment(
         let words = format!("{} remote {namespace}/{name} {image} {family} {found}{every}", claim.id);
         let deployment = deployment(&words, anchor);
         let powered_on = anchor.is_some_and(|anchor| was_powered_on(anchor, &deployment));
-        let holder = Holder { namespace, host: name, claim: claim.id.clone(), deployment };
+        // Tickets of the first releases do not say which kind their host is of.
+        let holder = Holder { kind: String::new(), namespace, host: name, claim: claim.id.clone(), deployment };
         Shipment { holder, image, family, configuration, powered_on }
     }))
 }

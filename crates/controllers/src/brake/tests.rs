@@ -8,6 +8,11 @@ fn core(disruptions_per_minute: u32, concurrent_deployments: usize) -> Core {
     Core::new(BrakeConfig { disruptions_per_minute, concurrent_deployments, freeze: false })
 }
 
+/// A host that is shown by its name.
+fn id(name: &str) -> ObjectId {
+    ObjectId::named::<k8s_openapi::api::core::v1::Node>(None, name)
+}
+
 fn message(answer: &Answer) -> &str {
     match answer {
         Answer::Go => "Go",
@@ -26,25 +31,25 @@ fn pause(answer: &Answer) -> Duration {
 fn a_tenth_of_a_minutes_worth_goes_at_once_and_then_one_by_one() {
     for (per_minute, at_once, seconds_to_next) in [(1, 1, 60), (5, 1, 12), (10, 1, 6), (20, 2, 3), (60, 6, 1)] {
         let (mut core, start) = (core(per_minute, 1), Instant::now());
-        let went = (0..100).filter(|n| core.ask(start, &format!("h{n}"), Ask::Disrupt) == Answer::Go).count();
+        let went = (0..100).filter(|n| core.ask(start, &id(&format!("h{n}")), Ask::Disrupt) == Answer::Go).count();
         assert_eq!(went, at_once, "{per_minute} per minute");
         let next = format!("h{at_once}");
         let due = start + Duration::from_secs(seconds_to_next);
         assert_ne!(
-            core.ask(due - Duration::from_millis(1), &next, Ask::Disrupt),
+            core.ask(due - Duration::from_millis(1), &id(&next), Ask::Disrupt),
             Answer::Go,
             "{per_minute} per minute"
         );
-        assert_eq!(core.ask(due, &next, Ask::Disrupt), Answer::Go, "{per_minute} per minute");
+        assert_eq!(core.ask(due, &id(&next), Ask::Disrupt), Answer::Go, "{per_minute} per minute");
     }
 }
 
 #[test]
 fn who_waits_is_told_why_and_for_how_long() {
     let (mut core, now) = (core(10, 2), Instant::now());
-    assert_eq!(core.ask(now, "a", Ask::Disrupt), Answer::Go);
+    assert_eq!(core.ask(now, &id("a"), Ask::Disrupt), Answer::Go);
     let said = |n: usize, core: &mut Core| {
-        let answer = core.ask(now, &format!("w{n}"), Ask::Disrupt);
+        let answer = core.ask(now, &id(&format!("w{n}")), Ask::Disrupt);
         (message(&answer).to_owned(), pause(&answer).as_secs())
     };
     let sentences: Vec<_> = (0..14).map(|n| said(n, &mut core)).collect();
@@ -58,9 +63,9 @@ fn who_waits_is_told_why_and_for_how_long() {
     assert_eq!(sentences[3], (sentence("3 hosts are ahead"), 24));
     assert_eq!(sentences[13], (sentence("about 10 hosts are ahead"), 60));
 
-    core.ask(now, "a", Ask::Deploy);
-    core.ask(now, "b", Ask::Deploy);
-    let answer = core.ask(now, "c", Ask::Deploy);
+    core.ask(now, &id("a"), Ask::Deploy);
+    core.ask(now, &id("b"), Ask::Deploy);
+    let answer = core.ask(now, &id("c"), Ask::Deploy);
     assert_eq!(
         message(&answer),
         "Waiting for the fleet brake: next in queue; 2 of 2 deployment slots used: a, b (--max-deployments)."
@@ -72,90 +77,92 @@ fn who_waits_is_told_why_and_for_how_long() {
 fn the_next_in_the_queue_is_told_who_has_the_slots_and_which_of_them_are_faulted() {
     let (mut core, now) = (core(10, 5), Instant::now());
     for host in ["a", "b", "c", "d", "e"] {
-        assert_eq!(core.ask(now, host, Ask::Deploy), Answer::Go);
+        assert_eq!(core.ask(now, &id(host), Ask::Deploy), Answer::Go);
     }
     let slots = |told: &str| {
         format!("Waiting for the fleet brake: next in queue; 5 of 5 deployment slots used{told} (--max-deployments).")
     };
-    assert_eq!(message(&core.ask(now, "f", Ask::Deploy)), slots(": a, b, c and 2 more"));
-    core.mark("e", true);
-    core.mark("nobody", true);
-    assert_eq!(message(&core.ask(now, "f", Ask::Deploy)), slots(", 1 by a faulted host: e, a, b and 2 more"));
-    core.mark("d", true);
-    assert_eq!(message(&core.ask(now, "f", Ask::Deploy)), slots(", 2 by faulted hosts: d, e, a and 2 more"));
+    assert_eq!(message(&core.ask(now, &id("f"), Ask::Deploy)), slots(": a, b, c and 2 more"));
+    core.mark(&id("e"), true);
+    core.mark(&id("nobody"), true);
+    assert_eq!(message(&core.ask(now, &id("f"), Ask::Deploy)), slots(", 1 by a faulted host: e, a, b and 2 more"));
+    core.mark(&id("d"), true);
+    assert_eq!(message(&core.ask(now, &id("f"), Ask::Deploy)), slots(", 2 by faulted hosts: d, e, a and 2 more"));
     let behind =
         "Waiting for the fleet brake: 1 host is ahead; 5 deployments at a time are allowed (--max-deployments).";
-    assert_eq!(message(&core.ask(now, "g", Ask::Deploy)), behind);
+    assert_eq!(message(&core.ask(now, &id("g"), Ask::Deploy)), behind);
 }
 
 #[test]
 fn a_deployment_that_rests_lets_others_have_its_slot_and_asks_again() {
     let (mut core, start) = (core(10, 1), Instant::now());
-    assert_eq!(core.ask(start, "faulted", Ask::Deploy), Answer::Go);
-    assert_ne!(core.ask(start, "other", Ask::Deploy), Answer::Go);
-    core.rest("faulted");
-    assert_eq!(core.ask(start, "other", Ask::Deploy), Answer::Go);
-    assert_ne!(core.ask(start, "faulted", Ask::Deploy), Answer::Go, "it asks again like everybody");
-    core.rest("faulted");
-    assert_ne!(core.ask(start, "third", Ask::Deploy), Answer::Go);
+    assert_eq!(core.ask(start, &id("faulted"), Ask::Deploy), Answer::Go);
+    assert_ne!(core.ask(start, &id("other"), Ask::Deploy), Answer::Go);
+    core.rest(&id("faulted"));
+    assert_eq!(core.ask(start, &id("other"), Ask::Deploy), Answer::Go);
+    assert_ne!(core.ask(start, &id("faulted"), Ask::Deploy), Answer::Go, "it asks again like everybody");
+    core.rest(&id("faulted"));
+    assert_ne!(core.ask(start, &id("third"), Ask::Deploy), Answer::Go);
     assert!(
-        message(&core.ask(start, "third", Ask::Deploy)).contains("1 host is ahead"),
+        message(&core.ask(start, &id("third"), Ask::Deploy)).contains("1 host is ahead"),
         "its place in the queue stays"
     );
-    core.done("other");
-    assert_eq!(core.ask(start, "faulted", Ask::Deploy), Answer::Go);
+    core.done(&id("other"));
+    assert_eq!(core.ask(start, &id("faulted"), Ask::Deploy), Answer::Go);
 }
 
 #[test]
 fn nothing_is_allowed_when_nothing_is_allowed() {
     let (mut core, now) = (core(0, 0), Instant::now());
-    assert!(message(&core.ask(now, "a", Ask::Disrupt)).contains("no power-offs are allowed"));
-    assert!(message(&core.ask(now, "a", Ask::Deploy)).contains("no deployments are allowed"));
+    assert!(message(&core.ask(now, &id("a"), Ask::Disrupt)).contains("no power-offs are allowed"));
+    assert!(message(&core.ask(now, &id("a"), Ask::Deploy)).contains("no deployments are allowed"));
 }
 
 #[test]
 fn a_deployment_keeps_its_place_until_it_is_done() {
     let (mut core, now) = (core(10, 1), Instant::now());
     for _ in 0..3 {
-        assert_eq!(core.ask(now, "a", Ask::Deploy), Answer::Go);
+        assert_eq!(core.ask(now, &id("a"), Ask::Deploy), Answer::Go);
     }
-    assert_ne!(core.ask(now, "b", Ask::Deploy), Answer::Go);
-    core.done("a");
-    assert_eq!(core.ask(now, "b", Ask::Deploy), Answer::Go);
+    assert_ne!(core.ask(now, &id("b"), Ask::Deploy), Answer::Go);
+    core.done(&id("a"));
+    assert_eq!(core.ask(now, &id("b"), Ask::Deploy), Answer::Go);
     assert_eq!(core.load().deploying, 1);
 }
 
 #[test]
 fn the_end_of_a_deployment_does_not_cost_the_place_in_the_line_for_a_power_off() {
     let (mut core, now) = (core(1, 1), Instant::now());
-    assert_eq!(core.ask(now, "other", Ask::Disrupt), Answer::Go);
-    core.ask(now, "a", Ask::Disrupt);
-    core.ask(now, "b", Ask::Disrupt);
-    core.done("a");
-    assert!(message(&core.ask(now, "b", Ask::Disrupt)).contains("1 host is ahead"));
-    core.forget("a");
-    assert!(message(&core.ask(now, "b", Ask::Disrupt)).contains("next in queue"));
+    assert_eq!(core.ask(now, &id("other"), Ask::Disrupt), Answer::Go);
+    core.ask(now, &id("a"), Ask::Disrupt);
+    core.ask(now, &id("b"), Ask::Disrupt);
+    core.done(&id("a"));
+    assert!(message(&core.ask(now, &id("b"), Ask::Disrupt)).contains("1 host is ahead"));
+    core.forget(&id("a"));
+    assert!(message(&core.ask(now, &id("b"), Ask::Disrupt)).contains("next in queue"));
 }
 
 #[test]
 fn a_new_leader_takes_every_deployment_back_that_is_under_way() {
     let (mut core, now) = (core(10, 2), Instant::now());
     for host in ["a", "b", "c"] {
-        core.resume(host);
-        assert_eq!(core.ask(now, host, Ask::Deploy), Answer::Go);
+        core.resume(&id(host));
+        assert_eq!(core.ask(now, &id(host), Ask::Deploy), Answer::Go);
     }
-    core.done("a");
-    assert_ne!(core.ask(now, "d", Ask::Deploy), Answer::Go, "still as many as are allowed");
-    core.done("b");
-    assert_eq!(core.ask(now, "d", Ask::Deploy), Answer::Go);
+    core.done(&id("a"));
+    assert_ne!(core.ask(now, &id("d"), Ask::Deploy), Answer::Go, "still as many as are allowed");
+    core.done(&id("b"));
+    assert_eq!(core.ask(now, &id("d"), Ask::Deploy), Answer::Go);
 }
 
 #[test]
 fn a_frozen_fleet_is_left_alone_also_by_deployments_that_have_a_place() {
     let mut core = Core::new(BrakeConfig { freeze: true, ..BrakeConfig::default() });
-    core.resume("a");
+    core.resume(&id("a"));
     for ask in [Ask::Disrupt, Ask::Deploy] {
-        let Answer::Held { reason, message, .. } = core.ask(Instant::now(), "a", ask) else { panic!("{ask:?} went") };
+        let Answer::Held { reason, message, .. } = core.ask(Instant::now(), &id("a"), ask) else {
+            panic!("{ask:?} went")
+        };
         assert_eq!(reason, Brake::FROZEN);
         assert_eq!(message, "The fleet is frozen: nothing is switched off, reset, wiped or deployed (--freeze).");
     }
@@ -166,17 +173,20 @@ fn a_frozen_fleet_is_left_alone_also_by_deployments_that_have_a_place() {
 fn who_does_not_come_is_passed_but_keeps_its_place_for_a_while() {
     let (mut core, start) = (core(1, 1), Instant::now());
     let at = |seconds| start + Duration::from_secs(seconds);
-    assert_eq!(core.ask(at(0), "first", Ask::Disrupt), Answer::Go);
-    core.ask(at(0), "sleeper", Ask::Disrupt);
-    core.ask(at(0), "punctual", Ask::Disrupt);
-    assert_ne!(core.ask(at(60), "punctual", Ask::Disrupt), Answer::Go, "the sleeper is due, not late");
-    assert_eq!(core.ask(at(71), "punctual", Ask::Disrupt), Answer::Go);
+    assert_eq!(core.ask(at(0), &id("first"), Ask::Disrupt), Answer::Go);
+    core.ask(at(0), &id("sleeper"), Ask::Disrupt);
+    core.ask(at(0), &id("punctual"), Ask::Disrupt);
+    assert_ne!(core.ask(at(60), &id("punctual"), Ask::Disrupt), Answer::Go, "the sleeper is due, not late");
+    assert_eq!(core.ask(at(71), &id("punctual"), Ask::Disrupt), Answer::Go);
 
-    core.ask(at(72), "newcomer", Ask::Disrupt);
-    assert_ne!(core.ask(at(90), "sleeper", Ask::Disrupt), Answer::Go);
-    assert!(message(&core.ask(at(90), "newcomer", Ask::Disrupt)).contains("1 host is ahead"), "the sleeper is back");
+    core.ask(at(72), &id("newcomer"), Ask::Disrupt);
+    assert_ne!(core.ask(at(90), &id("sleeper"), Ask::Disrupt), Answer::Go);
+    assert!(
+        message(&core.ask(at(90), &id("newcomer"), Ask::Disrupt)).contains("1 host is ahead"),
+        "the sleeper is back"
+    );
 
-    core.ask(at(2_000), "newcomer", Ask::Disrupt);
+    core.ask(at(2_000), &id("newcomer"), Ask::Disrupt);
     assert_eq!(core.load().waiting_to_disrupt, 0, "who does not come back at all is forgotten");
 }
 
@@ -184,9 +194,9 @@ fn who_does_not_come_is_passed_but_keeps_its_place_for_a_while() {
 fn the_line_is_not_longer_than_memory_allows() {
     let (mut core, now) = (core(1, 1), Instant::now());
     for n in 0..LONGEST_LINE {
-        core.disruptions.wait(now, &n.to_string(), MINUTE);
+        core.disruptions.wait(now, &id(&n.to_string()), MINUTE);
     }
-    core.disruptions.wait(now, "one more", MINUTE);
+    core.disruptions.wait(now, &id("one more"), MINUTE);
     assert_eq!(core.disruptions.tickets.len(), LONGEST_LINE);
     assert_eq!(core.disruptions.numbers.len(), LONGEST_LINE);
 }
@@ -194,10 +204,10 @@ fn the_line_is_not_longer_than_memory_allows() {
 #[tokio::test(start_paused = true)]
 async fn the_brake_reads_the_time_itself() {
     let brake = Brake::new(BrakeConfig { disruptions_per_minute: 1, ..BrakeConfig::default() });
-    assert_eq!(brake.ask("a", Ask::Disrupt), Answer::Go);
-    assert_ne!(brake.ask("a", Ask::Disrupt), Answer::Go);
+    assert_eq!(brake.ask(&id("a"), Ask::Disrupt), Answer::Go);
+    assert_ne!(brake.ask(&id("a"), Ask::Disrupt), Answer::Go);
     tokio::time::sleep(MINUTE).await;
-    assert_eq!(brake.ask("a", Ask::Disrupt), Answer::Go);
+    assert_eq!(brake.ask(&id("a"), Ask::Disrupt), Answer::Go);
 }
 
 /// One host of a simulated fleet.
@@ -237,8 +247,8 @@ fn run(core: &mut Core, start: Instant, wishes: &[Wish]) -> Vec<Option<Instant>>
     while let Some(std::cmp::Reverse((now, event))) = agenda.pop() {
         assert!(now < start + Duration::from_hours(24), "somebody starves: {went:?}");
         match event {
-            Event::Ends(n) => core.done(&n.to_string()),
-            Event::Asks(n) => match core.ask(now, &n.to_string(), wishes[n].ask) {
+            Event::Ends(n) => core.done(&id(&n.to_string())),
+            Event::Asks(n) => match core.ask(now, &id(&n.to_string()), wishes[n].ask) {
                 Answer::Go => {
                     went[n] = Some(now);
                     let end = now + Duration::from_secs(wishes[n].takes);
@@ -280,8 +290,8 @@ proptest! {
         }
         // Everything is used up or forgotten: a slow trickle of hosts cannot fill the memory.
         let late = start + Duration::from_hours(48);
-        core.ask(late, "x", Ask::Disrupt);
-        core.ask(late, "x", Ask::Deploy);
+        core.ask(late, &id("x"), Ask::Disrupt);
+        core.ask(late, &id("x"), Ask::Deploy);
         prop_assert_eq!(core.load().waiting_to_disrupt + core.load().waiting_to_deploy, 0);
         prop_assert_eq!(core.load().deploying, 1);
     }

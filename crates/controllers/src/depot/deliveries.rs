@@ -1,6 +1,7 @@
 //! What there is to serve, from a watch of the hosts that are to be served.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::future::ready;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,17 +14,18 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use http::HeaderValue;
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::DeserializeGuard;
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt as _, watcher as watch};
-use kube::{Api, Client};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource as _};
 use tracing::debug;
 
 use super::inbox::Inbox;
 use super::{Configuration, Depot, Shipment};
 use crate::clock::Clock;
-use crate::dialect::{HostDialect, HostKey, known_anchor};
-use crate::watches::{Interruptions, pauses, readable};
+use crate::dialect::{HostDialect, known_anchor};
+use crate::object::ObjectId;
+use crate::watches::{self, Change};
 
 /// The deployments that are under way, in each replica.
 pub(super) struct Deliveries {
@@ -33,30 +35,35 @@ pub(super) struct Deliveries {
     entries: Mutex<Entries>,
 }
 
+/// A host, and what it is served.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) host: ObjectId,
+    /// The host as the owner of what is recorded about it.
+    pub(super) owner: Option<OwnerReference>,
+    pub(super) shipment: Shipment,
+}
+
 #[derive(Default)]
 struct Entries {
-    by_deployment: HashMap<String, (HostKey, Shipment)>,
-    by_host: HashMap<HostKey, String>,
-    /// Hosts not seen yet in a list that is under way.
-    unseen: Option<HashSet<HostKey>>,
+    by_deployment: HashMap<String, Served>,
+    by_host: HashMap<ObjectId, String>,
 }
 
 impl Deliveries {
-    pub(super) fn new(depot: Arc<Depot>, client: Client, clock: Arc<dyn Clock>) -> Self {
-        let inbox = Inbox::new(client.clone(), clock);
+    pub(super) fn new(depot: Arc<Depot>, client: Client, namespace: &str, clock: Arc<dyn Clock>) -> Self {
+        let inbox = Inbox::new(client.clone(), namespace, clock);
         Self { depot, client, inbox, entries: Mutex::default() }
     }
 
     /// Follows the hosts for as long as it is polled.
     pub(super) async fn follow<D: HostDialect>(&self, hosts: Api<DeserializeGuard<D::Host>>, config: watcher::Config) {
-        let events = watch(hosts, config.fields(D::SERVED)).backoff(pauses());
-        futures::pin_mut!(events);
-        let mut interruptions = Interruptions::of("the hosts that are served");
-        while let Some(event) = events.next().await {
-            if let Some(event) = interruptions.pass(event).and_then(readable) {
-                self.take::<D>(&event);
-            }
-        }
+        let hosts = watches::follow(hosts, config.fields(D::SERVED), |change: Change<'_, D::Host>| match change {
+            Change::Seen(host) => self.entries().put(ObjectId::of(host), self.served::<D>(host)),
+            Change::Gone(key) => self.entries().remove(&key),
+            Change::Begin | Change::Complete => {}
+        });
+        hosts.for_each(|_| ready(())).await;
     }
 
     /// Reports that are on their way may arrive.
@@ -64,29 +71,16 @@ impl Deliveries {
         self.inbox.stop().await;
     }
 
-    fn take<D: HostDialect>(&self, event: &Event<D::Host>) {
-        let mut entries = self.entries();
-        match event {
-            Event::Init => entries.unseen = Some(entries.by_host.keys().cloned().collect()),
-            Event::InitApply(host) | Event::Apply(host) => entries.put(HostKey::of(host), self.served::<D>(host)),
-            Event::InitDone => {
-                for gone in entries.unseen.take().into_iter().flatten() {
-                    entries.remove(&gone);
-                }
-            }
-            Event::Delete(host) => entries.remove(&HostKey::of(host)),
-        }
-    }
-
     /// What a host is served now. What an ended claim was given opens nothing any more, even if the same claim is written again
     /// meanwhile.
-    fn served<D: HostDialect>(&self, host: &D::Host) -> Option<Shipment> {
+    fn served<D: HostDialect>(&self, host: &D::Host) -> Option<Served> {
         let anchor = known_anchor::<D>(host).unwrap_or_default();
         let may_read = may_boot(&anchor, &D::goal(host, Some(&self.depot))) == MayBoot::Medium;
-        D::shipment(host).filter(|_| may_read)
+        let shipment = D::shipment(host).filter(|_| may_read)?;
+        Some(Served { host: ObjectId::of(host), owner: host.owner_ref(&()), shipment })
     }
 
-    fn find(&self, deployment: &str) -> Option<(HostKey, Shipment)> {
+    fn find(&self, deployment: &str) -> Option<Served> {
         self.entries().by_deployment.get(deployment).cloned()
     }
 
@@ -94,13 +88,14 @@ impl Deliveries {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn read(&self, host: &HostKey, name: &str) -> Result<Bootstrap, Unavailable> {
-        let namespace = &host.namespace;
-        let unavailable = |what: &str| Unavailable {
-            why: format!("Secret {namespace}/{name}, named in spec.userDataSecretRef, {what}"),
-        };
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-        let secret = secrets.get_opt(name).await.map_err(|error| unavailable(&format!("cannot be read: {error}")))?;
+    async fn read(&self, host: &ObjectId, name: &str) -> Result<Bootstrap, Unavailable> {
+        let id = ObjectId::named::<Secret>(host.namespace.as_deref(), name);
+        let unavailable = |what: &str| Unavailable { why: format!("{id:#}, named in spec.userDataSecretRef, {what}") };
+        let secret = id
+            .api::<Secret>(&self.client)
+            .get_opt(name)
+            .await
+            .map_err(|error| unavailable(&format!("cannot be read: {error}")))?;
         let data = secret.ok_or_else(|| unavailable("does not exist"))?.data.unwrap_or_default();
         let value = data.get("value").filter(|value| !value.0.is_empty());
         let value = value.ok_or_else(|| unavailable("has no key value"))?;
@@ -110,20 +105,17 @@ impl Deliveries {
 }
 
 impl Entries {
-    fn put(&mut self, key: HostKey, shipment: Option<Shipment>) {
-        if let Some(unseen) = &mut self.unseen {
-            unseen.remove(&key);
-        }
+    fn put(&mut self, key: ObjectId, served: Option<Served>) {
         self.remove(&key);
-        if let Some(shipment) = shipment {
-            let deployment = shipment.holder.deployment.clone();
+        if let Some(served) = served {
+            let deployment = served.shipment.holder.deployment.clone();
             debug!(host = %key, deployment, "is to be served");
-            self.by_host.insert(key.clone(), deployment.clone());
-            self.by_deployment.insert(deployment, (key, shipment));
+            self.by_host.insert(key, deployment.clone());
+            self.by_deployment.insert(deployment, served);
         }
     }
 
-    fn remove(&mut self, key: &HostKey) {
+    fn remove(&mut self, key: &ObjectId) {
         if let Some(deployment) = self.by_host.remove(key) {
             self.by_deployment.remove(&deployment);
         }
@@ -132,7 +124,7 @@ impl Entries {
 
 impl Directory for Deliveries {
     fn delivery(&self, deployment: &str) -> Option<Delivery> {
-        let (_, shipment) = self.find(deployment)?;
+        let shipment = self.find(deployment)?.shipment;
         Some(Delivery {
             iso: self.depot.order(&shipment).ok(),
             config: matches!(shipment.configuration, Configuration::In(_)),
@@ -144,7 +136,7 @@ impl Directory for Deliveries {
     fn bootstrap<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Bootstrap, Unavailable>> {
         async move {
             match self.find(&delivery.holder.deployment) {
-                Some((host, Shipment { configuration: Configuration::In(secret), .. })) => {
+                Some(Served { host, shipment: Shipment { configuration: Configuration::In(secret), .. }, .. }) => {
                     self.read(&host, &secret).await
                 }
                 _ => Err(Unavailable { why: "the host was released meanwhile".to_owned() }),
@@ -156,7 +148,7 @@ impl Directory for Deliveries {
     fn first_seen<'a>(&'a self, delivery: &'a Delivery, from: IpAddr) -> BoxFuture<'a, Result<Gate, Unavailable>> {
         async move {
             match self.find(&delivery.holder.deployment) {
-                Some((host, _)) => self.inbox.first_seen(&host, delivery, from).await,
+                Some(served) => self.inbox.first_seen(&served, delivery, from).await,
                 None => Err(Unavailable { why: "the host was released meanwhile".to_owned() }),
             }
         }
@@ -164,15 +156,15 @@ impl Directory for Deliveries {
     }
 
     fn report(&self, delivery: &Delivery, problem: &Problem) {
-        if let Some((host, _)) = self.find(&delivery.holder.deployment) {
-            self.inbox.report(&host, &delivery.holder.deployment, problem);
+        if let Some(served) = self.find(&delivery.holder.deployment) {
+            self.inbox.report(served, problem);
         }
     }
 }
 
 /// Whoever writes a template does not know on which server it will be used. Only text has such words.
-fn named_after(host: &HostKey, data: &[u8]) -> Bytes {
-    let provider = ProviderId::new(&host.namespace, &host.name);
+fn named_after(host: &ObjectId, data: &[u8]) -> Bytes {
+    let provider = ProviderId::new(host.namespace(), &host.name);
     match (std::str::from_utf8(data), provider) {
         (Ok(text), Some(provider)) => text.replace(PROVIDER_ID_WORD, &provider.to_string()).into(),
         _ => Bytes::copy_from_slice(data),
@@ -193,7 +185,7 @@ mod tests {
 
     #[test]
     fn bootstrap_data_learns_the_name_of_its_server_and_is_not_changed_otherwise() {
-        let host = HostKey { namespace: "racks".into(), name: "server-01".into(), uid: String::new() };
+        let host = ObjectId::named::<api::beskar7::PhysicalHost>(Some("racks"), "server-01");
         let table: [(&[u8], &[u8]); 3] = [
             (
                 b"provider-id: BESKAR7_PROVIDER_ID\nx: 'BESKAR7_PROVIDER_ID'",

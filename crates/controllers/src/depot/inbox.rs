@@ -5,19 +5,18 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use api::beskar7::PhysicalHost;
 use api::boot::{BootProblem, BootSession, BootSessionSpec, Fetched};
 use boot::serve::{Delivery, Gate, Problem, Unavailable, config_gate};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{ObjectMeta, PostParams};
-use kube::{Api, Client, Resource as _};
+use kube::{Api, Client};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
+use super::deliveries::Served;
 use crate::clock::Clock;
-use crate::dialect::HostKey;
 
 /// How often a write is tried when others write the same object.
 const TRIES: usize = 8;
@@ -31,14 +30,16 @@ const MESSAGE_LIMIT: usize = 1024;
 /// Writes sessions.
 pub(super) struct Inbox {
     client: Client,
+    /// Where the sessions of hosts are that have no namespace.
+    namespace: Arc<str>,
     clock: Arc<dyn Clock>,
     tasks: TaskTracker,
     told: Arc<Mutex<HashMap<String, (&'static str, Instant)>>>,
 }
 
 impl Inbox {
-    pub(super) fn new(client: Client, clock: Arc<dyn Clock>) -> Self {
-        Self { client, clock, tasks: TaskTracker::new(), told: Arc::default() }
+    pub(super) fn new(client: Client, namespace: &str, clock: Arc<dyn Clock>) -> Self {
+        Self { client, namespace: namespace.into(), clock, tasks: TaskTracker::new(), told: Arc::default() }
     }
 
     pub(super) async fn stop(&self) {
@@ -50,12 +51,12 @@ impl Inbox {
     /// that ask at once, the API server lets one be the first.
     pub(super) async fn first_seen(
         &self,
-        host: &HostKey,
+        served: &Served,
         delivery: &Delivery,
         from: IpAddr,
     ) -> Result<Gate, Unavailable> {
         let now = self.clock.now();
-        let gate = change(&self.client, host, &delivery.holder.deployment, |session| {
+        let gate = change(self.sessions_of(served), served, |session| {
             let first = session.fetched.as_ref().map(|fetched| parse(fetched).ok_or_else(|| unreadable(fetched)));
             let gate = config_gate(delivery.powered_on, first.transpose()?, from, now);
             if gate == Gate::First {
@@ -68,8 +69,8 @@ impl Inbox {
     }
 
     /// Tells of a problem, in the background and not too often.
-    pub(super) fn report(&self, host: &HostKey, deployment: &str, problem: &Problem) {
-        if !self.is_news(deployment, problem.reason()) {
+    pub(super) fn report(&self, served: Served, problem: &Problem) {
+        if !self.is_news(&served.shipment.holder.deployment, problem.reason()) {
             return;
         }
         let told = BootProblem {
@@ -77,16 +78,20 @@ impl Inbox {
             message: problem.to_string().chars().take(MESSAGE_LIMIT).collect(),
             at: Time(self.clock.now()),
         };
-        let (client, host, deployment) = (self.client.clone(), host.clone(), deployment.to_owned());
+        let sessions = self.sessions_of(&served);
         self.tasks.spawn(async move {
-            let written = change(&client, &host, &deployment, |session| {
+            let written = change(sessions, &served, |session| {
                 session.problem = Some(told.clone());
                 Ok(((), true))
             });
             if let Err(why) = written.await {
-                warn!(%host, deployment, why, "a problem could not be recorded");
+                warn!(host = %served.host, deployment = served.shipment.holder.deployment, why, "a problem could not be recorded");
             }
         });
+    }
+
+    fn sessions_of(&self, served: &Served) -> Api<BootSession> {
+        Api::namespaced(self.client.clone(), served.host.namespace.as_deref().unwrap_or(&self.namespace))
     }
 
     fn is_news(&self, deployment: &str, reason: &'static str) -> bool {
@@ -106,17 +111,16 @@ impl Inbox {
 /// Changes the session of a deployment, which is made if there is none; again if somebody else was faster. What is changed
 /// decides whether it is written.
 async fn change<T>(
-    client: &Client,
-    host: &HostKey,
-    deployment: &str,
+    sessions: Api<BootSession>,
+    served: &Served,
     decide: impl Fn(&mut BootSessionSpec) -> Result<(T, bool), String>,
 ) -> Result<T, String> {
-    let sessions: Api<BootSession> = Api::namespaced(client.clone(), &host.namespace);
+    let deployment = &served.shipment.holder.deployment;
     let params = PostParams::default();
     for _ in 0..TRIES {
         let known = sessions.get_opt(deployment).await.map_err(|error| error.to_string())?;
         let is_new = known.is_none();
-        let mut session = known.unwrap_or_else(|| new_session(host, deployment));
+        let mut session = known.unwrap_or_else(|| new_session(served));
         let (answer, is_changed) = decide(&mut session.spec)?;
         if !is_changed {
             return Ok(answer);
@@ -135,22 +139,14 @@ async fn change<T>(
     Err("too many write the same session at once".to_owned())
 }
 
-fn new_session(host: &HostKey, deployment: &str) -> BootSession {
-    let owner = OwnerReference {
-        api_version: PhysicalHost::api_version(&()).into_owned(),
-        kind: PhysicalHost::kind(&()).into_owned(),
-        name: host.name.clone(),
-        uid: host.uid.clone(),
-        ..OwnerReference::default()
-    };
+fn new_session(served: &Served) -> BootSession {
     BootSession {
         metadata: ObjectMeta {
-            name: Some(deployment.to_owned()),
-            namespace: Some(host.namespace.clone()),
-            owner_references: Some(vec![owner]),
+            name: Some(served.shipment.holder.deployment.clone()),
+            owner_references: Some(served.owner.iter().cloned().collect()),
             ..ObjectMeta::default()
         },
-        spec: BootSessionSpec { host: host.name.clone(), ..BootSessionSpec::default() },
+        spec: BootSessionSpec { host: served.host.name.clone(), ..BootSessionSpec::default() },
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::{Depot, order_with};
-use crate::roster::ClaimantName;
+use crate::object::ObjectId;
 
 /// How long a good image is believed to be one.
 const GOOD_FOR: Duration = Duration::from_mins(1);
@@ -40,7 +40,7 @@ pub(crate) struct Question {
 /// Has images looked at, each once for all who ask.
 pub(crate) struct Inspector {
     depot: Arc<Depot>,
-    wake: UnboundedSender<ClaimantName>,
+    wake: UnboundedSender<ObjectId>,
     verdicts: Arc<Mutex<HashMap<Question, Verdict>>>,
     tasks: TaskTracker,
 }
@@ -50,11 +50,11 @@ struct Verdict {
     /// When the last look ended, or the first one began.
     at: Instant,
     /// Who waits for a look that is under way.
-    waiting: Option<Vec<ClaimantName>>,
+    waiting: Option<Vec<ObjectId>>,
 }
 
 impl Inspector {
-    pub(crate) fn new(depot: Arc<Depot>, wake: UnboundedSender<ClaimantName>) -> Self {
+    pub(crate) fn new(depot: Arc<Depot>, wake: UnboundedSender<ObjectId>) -> Self {
         Self { depot, wake, verdicts: Arc::default(), tasks: TaskTracker::new() }
     }
 
@@ -69,7 +69,7 @@ impl Inspector {
     }
 
     /// Has an image looked at, unless that was done lately. Whoever asked is woken when it is known.
-    pub(crate) fn look(&self, question: &Question, asker: &ClaimantName) {
+    pub(crate) fn look(&self, question: &Question, asker: &ObjectId) {
         let now = Instant::now();
         let mut verdicts = self.verdicts();
         verdicts.retain(|_, verdict| verdict.waiting.is_some() || now - verdict.at < FORGOTTEN_AFTER);
@@ -117,7 +117,7 @@ impl Inspector {
 }
 
 /// Has those told who wait for the first look at an image, since it may go on for minutes.
-fn tell_slow(known: &Mutex<HashMap<Question, Verdict>>, question: &Question, wake: &UnboundedSender<ClaimantName>) {
+fn tell_slow(known: &Mutex<HashMap<Question, Verdict>>, question: &Question, wake: &UnboundedSender<ObjectId>) {
     let mut verdicts = known.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(verdict) = verdicts.get_mut(question).filter(|verdict| verdict.image == Image::Unknown) else { return };
     verdict.image = Image::Unreachable(Refused {
@@ -158,7 +158,13 @@ async fn inspect(depot: &Depot, question: &Question) -> Image {
 /// Somebody whose URLs are as long as anybody's: whether the image has room for them is part of the question.
 fn nobody() -> Holder {
     let word = || "nobody".to_owned();
-    Holder { namespace: word(), host: word(), claim: word(), deployment: crate::fingerprint::digest("nobody") }
+    Holder {
+        kind: String::new(),
+        namespace: word(),
+        host: word(),
+        claim: word(),
+        deployment: crate::fingerprint::digest("nobody"),
+    }
 }
 
 fn refused(problem: &Problem, image: &str) -> Refused {
@@ -193,6 +199,7 @@ fn without_query(url: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use api::beskar7::Beskar7Machine;
     use boot::fetch::{Fetcher, Guard, Patience};
     use boot::links::Links;
     use boot::serve::Images;
@@ -243,7 +250,7 @@ mod tests {
         let (wake, mut woken) = mpsc::unbounded_channel();
         let inspector = Inspector::new(depot, wake);
         let question = Question { image: url, family: Family::Kairos, config_url: None, firmware: None };
-        let asker = ("racks".to_owned(), "node-01".to_owned());
+        let asker = ObjectId::named::<Beskar7Machine>(Some("racks"), "node-01");
         inspector.look(&question, &asker);
         let begun = Instant::now();
         for (reason, seconds) in [("IsoServerSlow", 10), ("IsoServerTooSlow", 120)] {

@@ -121,7 +121,7 @@ impl Depot {
             Ok(address) => info!(%address, tls = config.tls.is_some(), "the boot service listens"),
             Err(error) => warn!(%error, "the boot service listens somewhere"),
         }
-        let deliveries = Arc::new(Deliveries::new(self.clone(), client, clock));
+        let deliveries = Arc::new(Deliveries::new(self.clone(), client, &config.key_namespace, clock));
         let service = Arc::new(Service::new(deliveries.clone(), self.key.clone(), self.images.clone()));
         let tls = config.tls.clone();
         Ok(async move {

@@ -1,18 +1,18 @@
 //! What the leader knows of the deployments that are being served.
 
 use std::collections::{BTreeMap, HashMap};
+use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::boot::{BootProblem, BootSession, Fetched};
 use futures::StreamExt as _;
 use kube::core::DeserializeGuard;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{Config, Event, watcher};
+use kube::runtime::watcher::Config;
 use kube::{Api, ResourceExt as _};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::dialect::HostKey;
-use crate::watches::{Interruptions, pauses, readable};
+use crate::object::{KindId, ObjectId};
+use crate::watches::{self, Change};
 
 /// What was told of one deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,70 +23,62 @@ pub struct Session {
     pub problem: Option<BootProblem>,
 }
 
-/// The sessions of each host, by deployment.
+/// The sessions of each host, by the uid of the host.
 #[derive(Debug, Default)]
-pub struct Sessions(Mutex<HashMap<(String, String), BTreeMap<String, Session>>>);
+pub struct Sessions(Mutex<Known>);
+
+type Known = HashMap<String, BTreeMap<ObjectId, Session>>;
 
 impl Sessions {
     /// Follows the sessions for as long as it is polled, and wakes the hosts that they are about.
-    pub(crate) async fn follow(&self, sessions: Api<DeserializeGuard<BootSession>>, wake: &UnboundedSender<HostKey>) {
-        let events = watcher(sessions, Config::default()).backoff(pauses());
-        futures::pin_mut!(events);
-        let mut interruptions = Interruptions::of("BootSessions");
-        while let Some(event) = events.next().await {
-            let Some(event) = interruptions.pass(event).and_then(readable) else { continue };
-            for (namespace, name) in self.take(&event) {
-                // Nobody listens any more only when the loop has stopped.
-                wake.send(HostKey { namespace, name, uid: String::new() }).ok();
-            }
-        }
+    pub(crate) async fn follow(&self, sessions: Api<DeserializeGuard<BootSession>>, wake: &UnboundedSender<ObjectId>) {
+        let sessions = watches::follow(sessions, Config::default(), |change| {
+            // Nobody listens any more only when the loop has stopped.
+            self.take(change).map(|host| wake.send(host));
+        });
+        sessions.for_each(|_| ready(())).await;
     }
 
     /// What is known of the deployment of a host.
-    pub(crate) fn of(&self, host: &HostKey, deployment: Option<&str>) -> Option<Session> {
-        self.known().get(&name_of(host))?.get(deployment?).cloned()
+    pub(crate) fn of(&self, host: &ObjectId, deployment: Option<&str>) -> Option<Session> {
+        let known = self.known();
+        let of_host = known.get(host.uid.as_ref()?)?;
+        of_host.iter().find(|(id, _)| Some(id.name.as_str()) == deployment).map(|(_, session)| session.clone())
     }
 
     /// Sessions of a host that are not of this deployment.
-    pub(crate) fn stale(&self, host: &HostKey, deployment: Option<&str>) -> Vec<String> {
+    pub(crate) fn stale(&self, host: &ObjectId, deployment: Option<&str>) -> Vec<ObjectId> {
         let known = self.known();
-        let names = known.get(&name_of(host)).into_iter().flat_map(BTreeMap::keys);
-        names.filter(|name| Some(name.as_str()) != deployment).cloned().collect()
+        let ids = host.uid.as_ref().and_then(|uid| known.get(uid)).into_iter().flat_map(BTreeMap::keys);
+        ids.filter(|id| Some(id.name.as_str()) != deployment).cloned().collect()
     }
 
-    fn take(&self, event: &Event<BootSession>) -> Vec<(String, String)> {
+    fn take(&self, change: Change<'_, BootSession>) -> Option<ObjectId> {
         let mut known = self.known();
-        let host_of = |session: &BootSession| (session.namespace().unwrap_or_default(), session.spec.host.clone());
-        match event {
-            Event::Init => {
-                known.clear();
-                Vec::new()
-            }
-            Event::InitApply(session) | Event::Apply(session) => {
-                let host = host_of(session);
+        match change {
+            Change::Seen(session) => {
+                let host = host_of(session)?;
                 let told = Session { fetched: session.spec.fetched.clone(), problem: session.spec.problem.clone() };
-                known.entry(host.clone()).or_default().insert(session.name_any(), told);
-                vec![host]
+                known.entry(host.uid.clone()?).or_default().insert(ObjectId::of(session).by_name(), told);
+                return Some(host);
             }
-            Event::Delete(session) => {
-                let host = host_of(session);
-                if let Some(of_host) = known.get_mut(&host) {
-                    of_host.remove(&session.name_any());
-                    if of_host.is_empty() {
-                        known.remove(&host);
-                    }
-                }
-                Vec::new()
-            }
-            Event::InitDone => Vec::new(),
+            Change::Gone(session) => known.retain(|_, of_host| {
+                of_host.remove(&session.by_name());
+                !of_host.is_empty()
+            }),
+            Change::Begin | Change::Complete => {}
         }
+        None
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(String, String), BTreeMap<String, Session>>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn name_of(host: &HostKey) -> (String, String) {
-    (host.namespace.clone(), host.name.clone())
+/// The host that a session is about: its owner.
+fn host_of(session: &BootSession) -> Option<ObjectId> {
+    let owner = session.owner_references().first()?;
+    let kind = KindId::referred(&owner.api_version, &owner.kind);
+    Some(ObjectId { kind, namespace: session.namespace(), name: owner.name.clone(), uid: Some(owner.uid.clone()) })
 }

@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use api::beskar7::PhysicalHost;
 use bmc::{Credentials, Fingerprint, TransportError};
 use bytes::Bytes;
 use engine::server::BootOverride;
@@ -73,8 +74,8 @@ impl Bmc for Forgetful {
     }
 }
 
-fn key() -> HostKey {
-    HostKey { namespace: "lab".into(), name: "server".into(), uid: "1".into() }
+fn key() -> ObjectId {
+    ObjectId { uid: Some("1".into()), ..ObjectId::named::<PhysicalHost>(Some("lab"), "server") }
 }
 
 fn job() -> Job {
@@ -82,7 +83,7 @@ fn job() -> Job {
 }
 
 /// Hands with a way to one BMC, on which the first `panics` requests panic.
-fn connected(panics: usize) -> (Arc<Hands>, mpsc::UnboundedReceiver<HostKey>) {
+fn connected(panics: usize) -> (Arc<Hands>, mpsc::UnboundedReceiver<ObjectId>) {
     let (wake, woken) = mpsc::unbounded_channel();
     let metrics = Metrics::new();
     let clock = Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH));

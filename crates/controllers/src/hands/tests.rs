@@ -1,3 +1,4 @@
+use api::beskar7::PhysicalHost;
 use bmc::{Credentials, InProcess};
 use futures::FutureExt as _;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -36,8 +37,8 @@ impl Log {
 
 const INPUTS: &str = "inputs";
 
-fn key() -> HostKey {
-    HostKey { namespace: "default".into(), name: "host".into(), uid: "1".into() }
+fn key() -> ObjectId {
+    ObjectId { uid: Some("1".into()), ..ObjectId::named::<PhysicalHost>(Some("default"), "host") }
 }
 
 fn line() -> Line {
@@ -51,7 +52,7 @@ fn line() -> Line {
     }
 }
 
-fn hands(bmc: &sim::Bmc, term: &CancellationToken) -> (Arc<Hands>, UnboundedReceiver<HostKey>) {
+fn hands(bmc: &sim::Bmc, term: &CancellationToken) -> (Arc<Hands>, UnboundedReceiver<ObjectId>) {
     let (wake, woken) = mpsc::unbounded_channel();
     let bmc = bmc.clone();
     let dial: Dial = Arc::new(move |_, _| Ok(Arc::new(InProcess::new(bmc.clone())) as Arc<dyn Transport>));
@@ -205,7 +206,7 @@ async fn after_an_outage_a_host_is_seen_within_a_minute_and_nobody_hears_of_the_
 async fn an_address_without_tls_is_warned_of_once_per_host_and_address() {
     let (log, _guard) = Log::begin();
     let bmc = sim::Bmc::instant();
-    let named = |name: &str| HostKey { name: name.into(), uid: format!("plain-{name}"), ..key() };
+    let named = |name: &str| ObjectId { name: name.into(), uid: Some(format!("plain-{name}")), ..key() };
     let plain = |line_key: &str, url: &str| {
         let endpoint = Endpoint { address: Address::parse(url).unwrap(), ..line().endpoint };
         Line { key: line_key.into(), endpoint, ..line() }

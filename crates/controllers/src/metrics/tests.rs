@@ -2,6 +2,7 @@ use api::beskar7::{phases, states};
 
 use super::*;
 use crate::brake::BrakeConfig;
+use crate::object::ObjectId;
 
 /// The text with the samples of each family in order: the registry keeps label sets in hash maps.
 fn sorted(text: &str) -> String {
@@ -37,12 +38,13 @@ fn something_of_everything() -> Metrics {
     metrics.follow_machines("beskar7machine", &phases::ALL, || {
         [("lab", "Pending"), ("prod", "Provisioned")].map(|(namespace, phase)| (namespace.to_owned(), phase)).into()
     });
+    let id = |name: &str| ObjectId::named::<k8s_openapi::api::core::v1::Node>(None, name);
     let brake = Brake::new(BrakeConfig { disruptions_per_minute: 1, concurrent_deployments: 1, freeze: false });
-    brake.resume("a");
+    brake.resume(&id("a"));
     for host in ["b", "c", "d"] {
-        brake.ask(host, Ask::Disrupt);
+        brake.ask(&id(host), Ask::Disrupt);
     }
-    brake.ask("e", Ask::Deploy);
+    brake.ask(&id("e"), Ask::Deploy);
     metrics.follow_brake(Arc::new(brake));
 
     metrics.left_state("beskar7", "Inspecting", Duration::from_secs(12));

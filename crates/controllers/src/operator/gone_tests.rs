@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::TokioClock;
+use crate::watches::Change;
 
 /// How long a Secret takes to be read.
 const READ: Duration = Duration::from_secs(2);
@@ -74,7 +75,7 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc::UnboundedReceiver<HostKey>) {
+fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc::UnboundedReceiver<ObjectId>) {
     let (client, metrics) = (site.client(), Metrics::default());
     let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at("2026-11-17T08:00:00Z".parse().unwrap()));
     let (wake, woken) = mpsc::unbounded_channel();
@@ -88,9 +89,10 @@ fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc
         hands,
         brake: Arc::new(Brake::new(BrakeConfig::default())),
         clock,
+        writer: Writer::new(client.clone(), metrics.clone(), "beskar7", PhysicalHosts::OURS),
         metrics,
         herald: Arc::new(Herald::new(client.clone())),
-        latest: Latest::default(),
+        roster: Arc::default(),
         cluster_api: false,
         depot: None,
         sessions: Arc::default(),
@@ -102,9 +104,9 @@ fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc
 /// A host that is registered and at rest.
 async fn registered(site: &Site, bmc: &sim::Bmc) -> Arc<HostLoop<PhysicalHosts>> {
     let (hosts, mut woken) = host_loop(site, bmc);
-    follow(&hosts.index, &hosts, &Event::Apply(site.host()));
+    hosts.take(&Change::Seen(&site.host()));
     loop {
-        hosts.clone().reconcile(Arc::new(site.host())).await.unwrap();
+        hosts.decide(Arc::new(site.host())).await.unwrap();
         let state = site.host().status.and_then(|status| status.state);
         if tokio::time::timeout(Duration::from_secs(5), woken.recv()).await.is_err() {
             assert_eq!(state.as_deref(), Some("Available"));
@@ -121,12 +123,12 @@ async fn a_reconcile_that_is_begun_before_its_host_is_gone_opens_no_session_afte
         let (site, bmc) = (Site::new(), sim::Bmc::instant());
         let hosts = registered(&site, &bmc).await;
         // The line is to be opened anew, as after another password.
-        hosts.hands.forget(&HostKey::of(&site.host()));
-        hosts.hands.welcome(&HostKey::of(&site.host()));
-        let reconcile = hosts.clone().reconcile(Arc::new(site.host()));
+        hosts.hands.forget(&ObjectId::of(&site.host()));
+        hosts.hands.welcome(&ObjectId::of(&site.host()));
+        let reconcile = hosts.decide(Arc::new(site.host()));
         let deletion = async {
             tokio::time::sleep(Duration::from_secs(after)).await;
-            follow(&hosts.index, &hosts, &Event::Delete(site.host()));
+            hosts.take(&Change::Gone(ObjectId::of(&site.host())));
         };
         futures::pin_mut!(reconcile, deletion);
         // In this order.

@@ -24,12 +24,12 @@ use super::model::Model;
 use crate::beskar7::PhysicalHosts;
 use crate::brake::{Brake, BrakeConfig};
 use crate::clock::{Clock as _, TokioClock};
-use crate::dialect::HostKey;
 use crate::hands::Hands;
 use crate::herald::Herald;
 use crate::host::HostLoop;
 use crate::index::Index;
 use crate::metrics::Metrics;
+use crate::object::ObjectId;
 use crate::vault::Vault;
 
 /// How long things may take to be well once nobody makes trouble: the longest back-off, and then a deployment.
@@ -63,7 +63,7 @@ pub(super) fn play(seed: u64, told: bool) -> Outcome {
 struct Process {
     life: Life,
     hosts: Arc<HostLoop<PhysicalHosts>>,
-    woken: mpsc::UnboundedReceiver<HostKey>,
+    woken: mpsc::UnboundedReceiver<ObjectId>,
     secrets: Writer<PartialObjectMeta<Secret>>,
     stop: CancellationToken,
     /// When each host is looked at next.
@@ -398,6 +398,12 @@ impl Process {
         let brake = BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false };
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {
             herald: Arc::new(Herald::new(client.clone())),
+            writer: crate::writer::Writer::new(
+                client.clone(),
+                metrics.clone(),
+                "beskar7",
+                <PhysicalHosts as crate::dialect::HostDialect>::OURS,
+            ),
             client,
             index: Arc::new(Index::default()),
             vault,
@@ -405,7 +411,7 @@ impl Process {
             brake: Arc::new(Brake::new(brake)),
             clock,
             metrics,
-            latest: crate::latest::Latest::default(),
+            roster: Arc::default(),
             cluster_api: true,
             depot: None,
             sessions: Arc::default(),
@@ -438,16 +444,16 @@ impl Process {
             return host.clone();
         }
         let host = Arc::new(PhysicalHost::deserialize(object.as_ref()).unwrap());
-        self.forget(name, Some(&HostKey::of(host.as_ref())));
+        self.forget(name, Some(&ObjectId::of(host.as_ref())));
         self.hosts.index.put::<PhysicalHosts>(&host);
-        self.hosts.welcome(&HostKey::of(host.as_ref()));
+        self.hosts.welcome(&ObjectId::of(host.as_ref()));
         self.known.insert(name.to_owned(), (object.clone(), host.clone()));
         host
     }
 
     /// As the watch of hosts does when one is gone, or another has taken its name.
-    fn forget(&mut self, name: &str, new: Option<&HostKey>) {
-        let old = self.known.remove(name).map(|(_, host)| HostKey::of(host.as_ref()));
+    fn forget(&mut self, name: &str, new: Option<&ObjectId>) {
+        let old = self.known.remove(name).map(|(_, host)| ObjectId::of(host.as_ref()));
         if let Some(old) = old.filter(|old| new != Some(old)) {
             self.hosts.index.remove(&old);
             self.hosts.forget(&old);

@@ -48,7 +48,7 @@ impl Cluster {
     /// The Machine, with what its bootstrap provider says.
     async fn bootstrap(&self, bootstrap: &Value) {
         let machine = format!(
-            "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Machine\nmetadata: {{name: m}}\nspec: {{clusterName: c, infrastructureRef: {{name: node}}, bootstrap: {bootstrap}}}\n"
+            "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Machine\nmetadata: {{name: m}}\nspec: {{clusterName: c, infrastructureRef: {{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: Beskar7Machine, name: node}}, bootstrap: {bootstrap}}}\n"
         );
         self.world.apply(&machine).await;
     }

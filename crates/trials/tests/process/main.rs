@@ -11,5 +11,6 @@ mod deploy;
 mod fleet;
 mod input;
 mod machines;
+mod other_writers;
 mod power;
 mod release;

@@ -103,7 +103,9 @@ async fn a_paused_cluster_holds_its_hosts_although_another_provider_serves_a_new
         objects.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
     };
     create("Cluster", "c", json!({"paused": false})).await;
-    let spec = json!({"clusterName": "c", "infrastructureRef": {"name": "node"}, "bootstrap": {"dataSecretName": ""}});
+    let node =
+        json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Beskar7Machine", "name": "node"});
+    let spec = json!({"clusterName": "c", "infrastructureRef": node, "bootstrap": {"dataSecretName": ""}});
     let machine = create("Machine", "m", spec).await;
     scene.start(|config| config.cluster_api = true);
     scene.until_state("server-0", "Available").await;

@@ -24,7 +24,9 @@ async fn install(scene: &Scene, version: &str) -> String {
         objects.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
     };
     create("Cluster", "c", json!({})).await;
-    let spec = json!({"clusterName": "c", "infrastructureRef": {"name": "node"}, "bootstrap": {"dataSecretName": ""}});
+    let node =
+        json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "Beskar7Machine", "name": "node"});
+    let spec = json!({"clusterName": "c", "infrastructureRef": node, "bootstrap": {"dataSecretName": ""}});
     create("Machine", "m", spec).await.metadata.uid.unwrap()
 }
 

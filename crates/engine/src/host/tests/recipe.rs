@@ -155,7 +155,7 @@ fn a_kept_override_is_turned_to_the_disk_although_the_order_was_changed_afterwar
         // Nothing is turned yet: the BMC hides the override until the order was changed.
         world.server.temper.silent_boot = true;
         world.run_to(Phase::Provisioned);
-        world.consumer = crate::host::Whereabouts::Alive;
+        world.consumer = crate::host::Presence::Exists;
         world.log.clear();
         world.goal.order = later.clone();
         world.server.temper.silent_boot = false;
@@ -196,7 +196,7 @@ fn a_kept_override_in_a_word_that_we_did_not_set_is_told_about_once_and_left_alo
         // And the end of the claim clears whatever is there.
         world.server.temper.override_word = Some(word);
         world.goal = Goal::default();
-        world.consumer = crate::host::Whereabouts::Gone;
+        world.consumer = crate::host::Presence::Gone;
         world.run_to(Phase::Available);
         assert!(world.server.is_tidy(), "{recipe:?}");
     }

@@ -131,8 +131,8 @@ fn disabled_remote_media_are_told_before_anything_is_done() {
     assert!(world.log.is_empty(), "{:?}", world.log);
     let fault = world.record().fault.unwrap();
     assert_eq!(fault.failure.kind, Kind::NoVirtualMedia);
-    assert!(fault.failure.message.contains("RMediaStatus"), "{}", fault.failure.message);
-    assert!(!fault.failure.message.contains("licence"), "{}", fault.failure.message);
+    assert!(fault.failure.to_string().contains("RMediaStatus"), "{}", fault.failure);
+    assert!(!fault.failure.to_string().contains("licence"), "{}", fault.failure);
     world.server.temper.media_disabled = false;
     world.run_to(Phase::Provisioned);
 }

@@ -1,0 +1,100 @@
+//! A dialect for tests whose hosts have no namespace: Nodes that name their BMC in an annotation.
+
+use bmc::{Address, SystemChoice};
+use engine::failure::Failure;
+use engine::host::{Anchor, Goal, Neutral, Record, Request, Words};
+use engine::server::Seen;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
+use serde_json::Value;
+
+use super::{Connection, HostDialect, TrustWish, View};
+use crate::depot::{Depot, Shipment};
+use crate::object::ObjectId;
+use crate::roster::{Free, Offer};
+use crate::writer::Ownership;
+
+pub(crate) struct ForeignHosts;
+
+/// A host with this BMC.
+pub(crate) fn foreign_host(name: &str, address: &str) -> Node {
+    let metadata = serde_json::json!({ "name": name, "uid": name, "annotations": { "address": address } });
+    serde_json::from_value(serde_json::json!({ "metadata": metadata })).unwrap()
+}
+
+impl HostDialect for ForeignHosts {
+    type Host = Node;
+
+    const NAME: &'static str = "foreign";
+    const STATES: &'static [&'static str] = &["Unknown"];
+    const FINALIZER: &'static str = "example.com/host";
+    const OURS: Ownership = Ownership { manager: "foreign", conditions: &[] };
+    const SERVED: &'static str = "";
+
+    fn goal(_: &Node, _: Option<&Depot>) -> Goal {
+        Goal::default()
+    }
+
+    fn shipment(_: &Node) -> Option<Shipment> {
+        None
+    }
+
+    fn connection(host: &Node, _: Option<&Anchor>) -> Result<Connection, Failure> {
+        Ok(Connection {
+            address: Address::parse(&host.annotations()["address"])?,
+            system: SystemChoice::Only,
+            credentials: "bmc".to_owned(),
+            trust: TrustWish::SystemRoots,
+            family: None,
+        })
+    }
+
+    fn state(_: &Node) -> &'static str {
+        "Unknown"
+    }
+
+    fn record(_: &Node) -> Option<Record> {
+        None
+    }
+
+    fn server_identity(_: &Node) -> Option<String> {
+        None
+    }
+
+    fn offer(_: &Node) -> Offer {
+        unreachable!("nobody claims it")
+    }
+
+    fn announced(_: &ObjectId, _: &Free, _: &Value) -> Option<Anchor> {
+        None
+    }
+
+    fn without_claim() -> Value {
+        Value::Null
+    }
+
+    fn annotation_of(_: Request) -> &'static str {
+        ""
+    }
+
+    fn status(_: &View<'_, Node>) -> Option<Value> {
+        None
+    }
+
+    fn paused_status(_: &Node, _: &str, _: Option<&Seen>, _: Timestamp) -> Option<Value> {
+        None
+    }
+
+    fn shows_pause(_: &Node) -> bool {
+        false
+    }
+
+    fn event_reason(reason: &'static str) -> &'static str {
+        reason
+    }
+
+    fn words() -> &'static dyn Words {
+        &Neutral
+    }
+}

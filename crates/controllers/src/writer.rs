@@ -1,0 +1,186 @@
+//! The one way in which objects are written: on exactly the version that was decided on, counted, and remembered until the watch
+//! has caught up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use tracing::{debug, warn};
+
+use crate::latest::Latest;
+use crate::metrics::Metrics;
+use crate::object::{Object, ObjectId};
+
+/// How long to wait before deciding anew after somebody else was faster.
+const AFTER_CONFLICT: Duration = Duration::from_millis(100);
+
+/// Why something was not written. The object is decided on again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    /// Somebody else wrote the object in between: what was decided is void.
+    #[error("{0:#} was changed by someone else meanwhile")]
+    Conflict(ObjectId),
+    /// The API server did not take a write.
+    #[error("{object:#}: cannot write {what}: {source}")]
+    Refused {
+        /// The object.
+        object: ObjectId,
+        /// What was to be written, such as `status`.
+        what: &'static str,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+}
+
+impl WriteError {
+    pub(crate) fn of(object: &ObjectId, what: &'static str, error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) if status.code == 409 => Self::Conflict(object.clone()),
+            error => Self::Refused { object: object.clone(), what, source: Box::new(error) },
+        }
+    }
+
+    /// Whether there is no such object any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Refused { source, .. } if matches!(&**source, kube::Error::Api(status) if status.code == 404))
+    }
+
+    /// How long to wait before the next try.
+    pub(crate) fn pause(&self) -> Duration {
+        match self {
+            Self::Conflict(_) => {
+                debug!("{self}; deciding anew");
+                return AFTER_CONFLICT;
+            }
+            // It went while it was decided on; the watch will tell, or has told that its kind is gone.
+            Self::Refused { .. } if self.is_gone() => debug!("{self}"),
+            Self::Refused { .. } => warn!("{self}"),
+        }
+        Duration::from_secs(3 + fastrand::u64(0..3))
+    }
+}
+
+/// Changes an object by a merge patch, if it is still in that version.
+pub(crate) async fn patch<K: Object>(
+    client: &Client,
+    id: &ObjectId,
+    version: Option<&str>,
+    mut patch: Value,
+) -> kube::Result<K> {
+    patch["metadata"]["resourceVersion"] = json!(version);
+    patch["metadata"]["uid"] = json!(id.uid);
+    id.api::<K>(client).patch(&id.name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// The finalizers of an object, with this one.
+pub(crate) fn with_finalizer(object: &impl ResourceExt, finalizer: &str) -> Value {
+    let others = object.finalizers().iter().map(String::as_str).filter(|other| *other != finalizer);
+    json!(others.chain([finalizer]).collect::<Vec<_>>())
+}
+
+/// What is ours in the status of a kind. Others may write there, too.
+#[derive(Debug, Clone, Copy)]
+pub struct Ownership {
+    /// Whom the API server records as the writer of what is ours.
+    pub manager: &'static str,
+    /// Types of the conditions that are ours; those of other types stay as their writers made them. Empty where the kind's schema does not
+    /// declare conditions as a map by type: then the list has one owner, and what others put into it is written along.
+    pub conditions: &'static [&'static str],
+}
+
+impl Ownership {
+    /// The status without what is not ours.
+    fn of(&self, mut status: Value) -> Value {
+        let all = status.get_mut("conditions").and_then(Value::as_array_mut);
+        if let Some(all) = all.filter(|_| !self.conditions.is_empty()) {
+            all.retain(|condition| condition["type"].as_str().is_some_and(|type_| self.conditions.contains(&type_)));
+        }
+        status
+    }
+}
+
+/// Writes the objects of one loop.
+pub(crate) struct Writer<K> {
+    client: Client,
+    metrics: Metrics,
+    /// The loop, for metrics.
+    name: &'static str,
+    ours: Ownership,
+    latest: Latest<K>,
+}
+
+impl<K: Object> Writer<K> {
+    pub(crate) fn new(client: Client, metrics: Metrics, name: &'static str, ours: Ownership) -> Self {
+        Self { client, metrics, name, ours, latest: Latest::default() }
+    }
+
+    /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
+    pub(crate) fn newest(&self, seen: Arc<K>) -> Arc<K> {
+        self.latest.newest(seen)
+    }
+
+    /// The watch has shown its end.
+    pub(crate) fn forget(&self, id: &ObjectId) {
+        self.latest.forget(id);
+    }
+
+    /// Changes metadata or spec by a merge patch.
+    pub(crate) async fn patch(&self, object: &K, change: Value, what: &'static str) -> Result<K, WriteError> {
+        let (id, version) = (ObjectId::of(object), object.resource_version());
+        let written = patch(&self.client, &id, version.as_deref(), change).await;
+        self.remember(&id, what, written)
+    }
+
+    /// Takes our finalizer off. That the object is gone already is as good; how it ended is remembered until the watch has shown
+    /// that: it may still show the object as it was before its deletion, and something would be done for it.
+    pub(crate) async fn let_go(&self, object: &K, finalizer: &str) -> Result<(), WriteError> {
+        let rest: Vec<_> = object.finalizers().iter().filter(|other| *other != finalizer).collect();
+        match self.patch(object, json!({ "metadata": { "finalizers": rest } }), "finalizer").await {
+            Err(error) if error.is_gone() => self.latest.put(object),
+            result => drop(result?),
+        }
+        Ok(())
+    }
+
+    /// Applies what is ours of the status.
+    pub(crate) async fn status(&self, object: &K, status: Value) -> Result<K, WriteError> {
+        let id = ObjectId::of(object);
+        let patch = Patch::Apply(json!({
+            "apiVersion": K::api_version(&()),
+            "kind": K::kind(&()),
+            "metadata": { "resourceVersion": object.resource_version(), "uid": id.uid },
+            "status": self.ours.of(status),
+        }));
+        let params = PatchParams::apply(self.ours.manager).force();
+        let written = id.api::<K>(&self.client).patch_status(&id.name, &params, &patch).await;
+        self.remember(&id, "status", written)
+    }
+
+    fn remember(&self, id: &ObjectId, what: &'static str, written: kube::Result<K>) -> Result<K, WriteError> {
+        self.metrics.api_write(self.name, what, written.is_ok());
+        let written = written.map_err(|error| WriteError::of(id, what, error));
+        match &written {
+            Ok(object) => self.latest.put(object),
+            // Whatever we wrote last is not what there is; the watch knows better.
+            Err(WriteError::Conflict(_)) => self.latest.forget(id),
+            Err(WriteError::Refused { .. }) => {}
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_of_others_are_not_applied_where_each_has_an_owner() {
+        let status = json!({ "state": "x", "conditions": [{ "type": "Ready" }, { "type": "CablingChecked" }] });
+        let ours = Ownership { manager: "beskar7", conditions: &["Ready", "Paused"] };
+        assert_eq!(ours.of(status.clone()), json!({ "state": "x", "conditions": [{ "type": "Ready" }] }));
+        assert_eq!(Ownership { conditions: &[], ..ours }.of(status.clone()), status);
+        assert_eq!(ours.of(json!({ "state": "x" })), json!({ "state": "x" }));
+    }
+}
