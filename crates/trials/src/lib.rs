@@ -13,5 +13,6 @@ pub mod gate;
 pub mod hurry;
 pub mod machines;
 pub mod served;
+pub mod stored;
 pub mod story;
 pub mod world;

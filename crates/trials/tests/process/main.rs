@@ -13,3 +13,4 @@ mod input;
 mod machines;
 mod power;
 mod release;
+mod upgrade;
