@@ -41,6 +41,9 @@ pub trait HostDialect: Send + Sync + 'static {
     /// Whom the API server records as the writer of the status.
     const FIELD_MANAGER: &'static str;
 
+    /// The field of the object in which the record is stored, as text.
+    const RECORD: &'static [&'static str];
+
     /// Selects the hosts that the boot service has something for.
     const SERVED: &'static str;
 

@@ -12,6 +12,7 @@ pub mod clock;
 mod cluster_api;
 mod clusters;
 pub mod consumer;
+mod definition;
 pub mod depot;
 pub mod dialect;
 mod fingerprint;

@@ -9,6 +9,7 @@
 mod bed;
 mod running;
 
+pub mod definitions;
 pub mod gate;
 pub mod hurry;
 pub mod machines;

@@ -45,6 +45,7 @@ impl HostDialect for PhysicalHosts {
     const FINALIZER: &'static str = names::HOST_FINALIZER;
     const FIELD_MANAGER: &'static str = names::FIELD_MANAGER;
 
+    const RECORD: &'static [&'static str] = &["status", "record"];
     const SERVED: &'static str = "spec.remoteConfig.osFamily!=";
 
     fn goal(host: &PhysicalHost, depot: Option<&Depot>) -> Goal {

@@ -6,6 +6,7 @@ mod api_outage;
 mod bad_days;
 mod connection;
 mod crash;
+mod definition;
 mod deletion;
 mod deploy;
 mod fleet;
