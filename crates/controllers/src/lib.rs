@@ -15,6 +15,7 @@ pub mod consumer;
 mod definition;
 pub mod depot;
 pub mod dialect;
+pub mod dialects;
 mod fingerprint;
 pub mod hands;
 mod herald;
