@@ -30,6 +30,9 @@ pub trait HostDialect: Send + Sync + 'static {
     /// What is ours in its status.
     const OURS: Ownership;
 
+    /// The field of the object in which the record is stored, as text.
+    const RECORD: &'static [&'static str];
+
     /// Selects the hosts that the boot service has something for.
     const SERVED: &'static str;
 

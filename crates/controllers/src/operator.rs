@@ -21,6 +21,7 @@ use crate::brake::{Brake, BrakeConfig};
 use crate::claims::{ClaimDialect as _, ClaimLoop};
 use crate::clock::Clock;
 use crate::clusters::ClusterLoop;
+use crate::definition::Definition;
 use crate::depot::{BootConfig, BootError, Depot, Inspector};
 use crate::dialect::HostDialect as _;
 use crate::drive::{Loop, drive};
@@ -145,7 +146,7 @@ impl Operator {
         shutdown: &CancellationToken,
     ) -> Result<(), Error> {
         let Some(election) = self.config.election.clone() else {
-            Box::pin(self.work(shutdown.clone(), readiness, depot)).await;
+            Box::pin(self.work_while_fit(shutdown.clone(), readiness, depot)).await;
             return Ok(());
         };
         let Election { namespace, lease, identity, timing } = election;
@@ -154,12 +155,30 @@ impl Operator {
         // A standby is ready too: ready to take over.
         readiness.set(true);
         while !shutdown.is_cancelled() {
-            match elector.lead(shutdown.clone(), |term| self.work(term, readiness, depot.clone())).await? {
+            match elector.lead(shutdown.clone(), |term| self.work_while_fit(term, readiness, depot.clone())).await? {
                 Outcome::Lost { loss, .. } => warn!("{loss}; standing for election again"),
                 Outcome::Done(()) | Outcome::NeverLed => {}
             }
         }
         Ok(())
+    }
+
+    /// Works as long as the API server keeps what is stored in the hosts. Before that, and when it does not any more, nothing is
+    /// done, to no server and no object.
+    async fn work_while_fit(&self, term: CancellationToken, readiness: &Readiness, depot: Option<Arc<Depot>>) {
+        let herald = Herald::new(self.client.clone());
+        let mut definition = Definition::new(&self.client, &herald);
+        while term.run_until_cancelled(definition.is_fit::<PhysicalHosts>(self.api())).await.is_some() {
+            let shift = term.child_token();
+            let mut work = std::pin::pin!(self.work(shift.clone(), readiness, depot.clone()));
+            tokio::select! {
+                () = &mut work => break,
+                () = definition.is_unfit::<PhysicalHosts>() => {}
+            }
+            shift.cancel();
+            work.await;
+        }
+        herald.stop().await;
     }
 
     /// The work of a leader.

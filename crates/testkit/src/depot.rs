@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -31,6 +31,7 @@ const HOST_SEEN_FROM_GUEST: &str = "10.0.2.2";
 /// A plain HTTP server on loopback with a thread of its own: it serves what was [`put`](Depot::put) and remembers
 /// what was posted.
 pub struct Depot {
+    address: Ipv4Addr,
     port: u16,
     shelf: Arc<Shelf>,
     stop: Option<oneshot::Sender<()>>,
@@ -56,20 +57,31 @@ struct Shelf {
 impl Depot {
     /// Starts listening.
     pub fn start() -> Self {
-        let port = free_port();
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port that was free just now");
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, free_port()));
+        Self::on(listener.expect("a port that was free just now"))
+    }
+
+    /// Listens at this address of this machine, for files whose URLs must not change.
+    pub fn start_at(address: SocketAddrV4) -> std::io::Result<Self> {
+        std::net::TcpListener::bind(address).map(Self::on)
+    }
+
+    fn on(listener: std::net::TcpListener) -> Self {
+        let SocketAddr::V4(address) = listener.local_addr().expect("the address of a socket") else {
+            unreachable!("only addresses of version 4 are bound")
+        };
         listener.set_nonblocking(true).expect("a socket that does not block");
         let shelf = Arc::new(Shelf::default());
         let (stop, stopped) = oneshot::channel();
         let serving = Arc::clone(&shelf);
         let thread = std::thread::spawn(move || serve(listener, &serving, stopped));
-        Depot { port, shelf, stop: Some(stop), thread: Some(thread) }
+        Depot { address: *address.ip(), port: address.port(), shelf, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Puts a file on the shelf and returns its URL.
     pub fn put(&self, name: &str, content: impl Into<Bytes>) -> String {
         lock(&self.shelf.files).insert(format!("/{name}"), content.into());
-        format!("http://127.0.0.1:{}/{name}", self.port)
+        format!("http://{}:{}/{name}", self.address, self.port)
     }
 
     /// Takes a file off the shelf.

@@ -9,9 +9,11 @@
 mod bed;
 mod running;
 
+pub mod definitions;
 pub mod gate;
 pub mod hurry;
 pub mod machines;
 pub mod served;
+pub mod stored;
 pub mod story;
 pub mod world;

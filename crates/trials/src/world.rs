@@ -11,6 +11,7 @@ use controllers::clock::Clock;
 use controllers::hands::Dial;
 use controllers::metrics::Metrics;
 use controllers::operator::{Config, Operator};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use testkit::{Cluster, wait_for};
 use tokio::time::Instant;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, Process};
 use crate::gate::{Gate, Passage};
 pub use crate::hurry::Hurry;
 pub use crate::running::Running;
@@ -82,6 +83,19 @@ impl World {
     pub async fn beside(&self) -> Self {
         let (bed, namespace) = self.bed.beside().await;
         Self::of(bed, namespace)
+    }
+
+    /// A world in this process with a namespace of that name, at that time, in which nobody acts yet.
+    pub(crate) async fn quiet_in_process_at(begin: Option<Timestamp>, namespace: &str) -> Self {
+        Self::of(Bed::in_process_at(begin, namespace).await, namespace.to_owned())
+    }
+
+    /// What is behind a world in process.
+    pub(crate) fn process(&self) -> &Process {
+        match &self.bed {
+            Bed::Cluster { .. } => panic!("the store of a cluster is its own"),
+            Bed::Process(process) => process,
+        }
     }
 
     fn of(bed: Bed, namespace: String) -> Self {

@@ -1,10 +1,12 @@
 //! The flags of `beskar7 run`, each with an environment variable beside it.
 
 use std::num::{NonZeroU16, NonZeroUsize};
+use std::str::FromStr as _;
 use std::time::Duration;
 
 use clap::ArgAction;
 use controllers::brake::BrakeConfig;
+use controllers::dialects::Dialect;
 use controllers::leader::Timing;
 use controllers::operator::{Config, Election};
 
@@ -47,6 +49,8 @@ pub(crate) struct Args {
     /// Only hosts whose label cluster.x-k8s.io/watch-filter has this value
     #[arg(long, value_name = "VALUE", env = "BESKAR7_WATCH_FILTER")]
     watch_filter: Option<String>,
+    #[command(flatten)]
+    pub(super) dialects: DialectArgs,
     /// Where to serve /metrics, to everybody who reaches it; 0 for nowhere
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", env = "BESKAR7_METRICS_BIND_ADDRESS", value_parser = bind)]
     metrics_bind_address: Bind,
@@ -72,6 +76,19 @@ pub(crate) struct Args {
     pub(super) cluster: ClusterArgs,
     #[command(flatten)]
     pub(super) logs: LogArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DialectArgs {
+    /// Which families of resources to look after; only these, whatever else is installed
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "beskar7", env = "BESKAR7_DIALECTS", value_parser = Dialect::from_str)]
+    dialects: Vec<Dialect>,
+}
+
+impl std::fmt::Display for DialectArgs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.dialects.iter().map(|dialect| dialect.name()).collect::<Vec<_>>().join(","))
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -257,6 +274,19 @@ mod tests {
         let (one, other) = (in_pod().identity(), in_pod().identity());
         assert_ne!(one, other);
         assert!(Surroundings::default().identity().starts_with("beskar7_"));
+    }
+
+    #[test]
+    fn dialects_are_what_was_named_and_an_unknown_one_is_refused() {
+        let parsed =
+            |flags: &[&str]| Line::try_parse_from(["run"].iter().chain(flags)).map(|it| it.args.dialects.to_string());
+        assert_eq!(parsed(&[]).unwrap(), "beskar7");
+        assert_eq!(parsed(&["--dialects", "beskar7"]).unwrap(), "beskar7");
+        for unknown in ["metal3", "beskar7,metal3"] {
+            let told = parsed(&["--dialects", unknown]).unwrap_err().to_string();
+            assert!(told.contains("there is no dialect \"metal3\"; this version knows: beskar7"), "{told}");
+        }
+        assert!(parsed(&["--dialects="]).is_err(), "none is not all");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use tracing::info;
 
-pub(crate) use args::{ABOUT, Args, BrakeArgs, EXAMPLES};
+pub(crate) use args::{ABOUT, Args, BrakeArgs, DialectArgs, EXAMPLES};
 pub(crate) use bind::{Bind, bind, listen};
 
 use crate::access::Access;
@@ -49,6 +49,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     info!(
         version = env!("CARGO_PKG_VERSION"),
         cluster = access.url(),
+        dialects = %args.dialects,
         namespace = config.namespace.as_deref().unwrap_or("(all)"),
         watch_filter = config.watch_filter,
         identity = config.election.as_ref().map_or("(alone)", |election| election.identity.as_str()),

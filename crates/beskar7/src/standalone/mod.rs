@@ -28,7 +28,7 @@ pub(crate) use site::Site;
 
 use crate::boot_args::BootArgs;
 use crate::logs::LogArgs;
-use crate::run::{Bind, BrakeArgs, bind, listen};
+use crate::run::{Bind, BrakeArgs, DialectArgs, bind, listen};
 use crate::{limits, output, runtime, shutdown};
 
 pub(crate) const ABOUT: &str = "\
@@ -83,6 +83,8 @@ pub(crate) struct Args {
     /// Repair a damaged store, report what could not be read, and exit; the damaged files are kept beside it
     #[arg(long, conflicts_with_all = ["simulate", "api_only"])]
     repair_store: bool,
+    #[command(flatten)]
+    dialects: DialectArgs,
     #[command(flatten)]
     fleet: fleet::FleetArgs,
     #[command(flatten)]
@@ -152,7 +154,13 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
     if let Some(fleet) = &fleet {
         register(&site.client, fleet).await?;
     }
-    info!(version = env!("CARGO_PKG_VERSION"), api = site.url(), data = %data.display(), "beskar7 runs alone");
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        api = site.url(),
+        data = %data.display(),
+        dialects = %args.dialects,
+        "beskar7 runs alone"
+    );
     output::print(&announce::text(&site, folder, fleet.as_ref(), args.api_only))?;
     let worked = if args.api_only {
         shutdown.cancelled().await;

@@ -51,6 +51,7 @@ impl HostDialect for PhysicalHosts {
     const FINALIZER: &'static str = names::HOST_FINALIZER;
     const OURS: Ownership = OURS;
 
+    const RECORD: &'static [&'static str] = &["status", "record"];
     const SERVED: &'static str = "spec.remoteConfig.osFamily!=";
 
     fn goal(host: &PhysicalHost, depot: Option<&Depot>) -> Goal {

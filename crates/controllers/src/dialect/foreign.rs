@@ -30,6 +30,7 @@ impl HostDialect for ForeignHosts {
     const STATES: &'static [&'static str] = &["Unknown"];
     const FINALIZER: &'static str = "example.com/host";
     const OURS: Ownership = Ownership { manager: "foreign", conditions: &[] };
+    const RECORD: &'static [&'static str] = &[];
     const SERVED: &'static str = "";
 
     fn goal(_: &Node, _: Option<&Depot>) -> Goal {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod api_outage;
+mod definition;
 mod lifecycle;
 mod machines;
 mod owned;

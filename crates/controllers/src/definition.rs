@@ -1,0 +1,249 @@
+//! Whether the definition of a kind that is installed keeps the field in which a host's record is stored.
+//!
+//! An API server drops fields that a definition does not know, without a word. A record that is dropped is a host without a memory:
+//! what is stored before each act would not be there after a restart. So nothing is done to hosts of a kind whose definition is
+//! older than the operator, until it is replaced.
+//!
+//! The schema is read from the API server's OpenAPI document, which everybody who may log in may read: an operator of one
+//! namespace may not read definitions.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use http::header::{ETAG, IF_NONE_MATCH};
+use http::{HeaderValue, Request, StatusCode};
+use kube::api::{ListParams, ObjectList};
+use kube::client::Body;
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client, Resource};
+use serde_json::Value;
+use tracing::{debug, error, info, warn};
+
+use crate::dialect::HostDialect;
+use crate::herald::{Herald, News};
+use crate::watches::pauses;
+
+/// How often the document is looked at while nothing is wrong. The API server answers in a word if it is the same.
+const AGAIN: Duration = Duration::from_mins(1);
+/// How often while nothing is done because of it.
+const SOON_AGAIN: Duration = Duration::from_secs(10);
+/// Reason of the Event on each host.
+const REASON: &str = "RecordNotKept";
+/// How many hosts are listed at once.
+const PAGE: u32 = 500;
+
+/// What the installed definition does with the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    Dropped,
+    /// The API server does not serve the kind, or no such document.
+    Untold,
+}
+
+/// The definition of a dialect's hosts, as it is installed.
+pub(crate) struct Definition<'a> {
+    client: &'a Client,
+    herald: &'a Herald,
+    /// The last answer, and the mark that it bore.
+    known: Option<(HeaderValue, Fate)>,
+    warned: bool,
+    told: HashSet<String>,
+}
+
+impl<'a> Definition<'a> {
+    pub(crate) fn new(client: &'a Client, herald: &'a Herald) -> Self {
+        Self { client, herald, known: None, warned: false, told: HashSet::new() }
+    }
+
+    /// Returns when the record is kept, as far as can be told. Until then it tells everybody.
+    pub(crate) async fn is_fit<D: HostDialect>(&mut self, hosts: Api<D::Host>) {
+        while self.first_look::<D>().await == Fate::Dropped {
+            if !std::mem::replace(&mut self.warned, true) {
+                error!("{} Nothing is done to {} until then.", sentence::<D>(), D::Host::plural(&()));
+            }
+            self.tell::<D>(&hosts).await;
+            tokio::time::sleep(SOON_AGAIN).await;
+        }
+        if std::mem::take(&mut self.warned) {
+            info!("the CustomResourceDefinition of {} keeps {} now", D::Host::plural(&()), path::<D>());
+        }
+        self.told.clear();
+    }
+
+    /// Returns when the record is not kept any more.
+    pub(crate) async fn is_unfit<D: HostDialect>(&mut self) {
+        loop {
+            match self.look::<D>().await {
+                Fate::Dropped => return,
+                Fate::Kept => tokio::time::sleep(AGAIN).await,
+                Fate::Untold => tokio::time::sleep(SOON_AGAIN).await,
+            }
+        }
+    }
+
+    /// Asks until there is an answer: nothing is begun on a guess.
+    async fn first_look<D: HostDialect>(&mut self) -> Fate {
+        let mut pauses = pauses();
+        loop {
+            match self.ask::<D>().await {
+                Ok(fate) => return fate,
+                Err(error) => warn!(%error, "the API server does not answer; trying again"),
+            }
+            tokio::time::sleep(pauses.next().unwrap_or(SOON_AGAIN)).await;
+        }
+    }
+
+    /// Asks once. While there is no answer, the last one holds.
+    async fn look<D: HostDialect>(&mut self) -> Fate {
+        self.ask::<D>().await.unwrap_or_else(|error| {
+            debug!(%error, "the API server's OpenAPI document cannot be read");
+            self.known.as_ref().map_or(Fate::Untold, |(_, fate)| *fate)
+        })
+    }
+
+    async fn ask<D: HostDialect>(&mut self) -> kube::Result<Fate> {
+        let (group, version) = (D::Host::group(&()), D::Host::version(&()));
+        let mut request = Request::get(format!("/openapi/v3/apis/{group}/{version}"));
+        if let Some((mark, _)) = &self.known {
+            request = request.header(IF_NONE_MATCH, mark);
+        }
+        let request = request.body(Body::empty()).map_err(kube::Error::HttpError)?;
+        let answer = self.client.send(request).await?;
+        match (answer.status(), &self.known) {
+            (StatusCode::NOT_MODIFIED, Some((_, fate))) => return Ok(*fate),
+            (StatusCode::OK, _) => {}
+            (status, _) => {
+                if status != StatusCode::NOT_FOUND && self.known.is_none() && !std::mem::replace(&mut self.warned, true)
+                {
+                    warn!(%status, "whether the CustomResourceDefinition of {} is fit for this version cannot be told: the API server does not show its OpenAPI document", D::Host::plural(&()));
+                }
+                return Ok(Fate::Untold);
+            }
+        }
+        let mark = answer.headers().get(ETAG).cloned();
+        let body = answer.into_body().collect_bytes().await?;
+        let document: Value = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+        let fate = fate::<D>(&document);
+        self.known = mark.map(|mark| (mark, fate));
+        Ok(fate)
+    }
+
+    /// Tells of each host once what is wrong.
+    async fn tell<D: HostDialect>(&mut self, hosts: &Api<D::Host>) {
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let listed: kube::Result<ObjectList<_>> = hosts.list_metadata(&page).await;
+            let Ok(listed) = listed.inspect_err(|error| debug!(%error, "hosts not listed")) else { return };
+            for host in &listed.items {
+                if self.told.insert(host.metadata.uid.clone().unwrap_or_default()) {
+                    let message = format!("{} Nothing is done to the host until then.", sentence::<D>());
+                    let news = News { warning: true, reason: REASON.to_owned(), message };
+                    self.herald.tell(reference::<D>(host), news);
+                }
+            }
+            match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return,
+            }
+        }
+    }
+}
+
+fn reference<D: HostDialect>(host: &PartialObjectMeta<D::Host>) -> k8s_openapi::api::core::v1::ObjectReference {
+    k8s_openapi::api::core::v1::ObjectReference {
+        api_version: Some(D::Host::api_version(&()).into_owned()),
+        kind: Some(D::Host::kind(&()).into_owned()),
+        name: host.metadata.name.clone(),
+        namespace: host.metadata.namespace.clone(),
+        uid: host.metadata.uid.clone(),
+        ..Default::default()
+    }
+}
+
+fn path<D: HostDialect>() -> String {
+    D::RECORD.join(".")
+}
+
+fn sentence<D: HostDialect>() -> String {
+    let (plural, group) = (D::Host::plural(&()), D::Host::group(&()));
+    format!(
+        "The installed CustomResourceDefinition {plural}.{group} drops {}, in which the operator remembers what it has done to a server: it is of another version. Apply the one of this version (beskar7 crds | kubectl apply --server-side -f -).",
+        path::<D>()
+    )
+}
+
+/// What a document says about the record of a dialect's hosts.
+fn fate<D: HostDialect>(document: &Value) -> Fate {
+    let kind = serde_json::json!({
+        "group": D::Host::group(&()), "version": D::Host::version(&()), "kind": D::Host::kind(&()),
+    });
+    let is_ours = |schema: &&Value| {
+        schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|kinds| kinds.contains(&kind))
+    };
+    let schemas = document["components"]["schemas"].as_object();
+    match schemas.and_then(|schemas| schemas.values().find(is_ours)) {
+        None => Fate::Untold,
+        Some(schema) if keeps(schema, D::RECORD) => Fate::Kept,
+        Some(_) => Fate::Dropped,
+    }
+}
+
+/// Whether a structural schema keeps the text at this path.
+fn keeps(schema: &Value, path: &[&str]) -> bool {
+    let Some((field, rest)) = path.split_first() else {
+        let is_free = schema["x-kubernetes-preserve-unknown-fields"] == true;
+        return is_free || schema["type"] == "string" || schema["type"].is_null();
+    };
+    match &schema["properties"][field] {
+        Value::Null => {
+            let others = &schema["additionalProperties"];
+            let is_free = schema["x-kubernetes-preserve-unknown-fields"] == true || *others == true;
+            is_free || (others.is_object() && keeps(others, rest))
+        }
+        inner => keeps(inner, rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::beskar7::PhysicalHosts;
+
+    #[test]
+    fn a_schema_keeps_what_it_names_or_what_it_leaves_open() {
+        let object = |fields: Value| json!({ "type": "object", "properties": fields });
+        let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let table = [
+            ("as ours", object(json!({ "status": object(json!({ "record": { "type": "string" } })) })), true),
+            ("of before there was a record", object(json!({ "status": object(json!({ "state": {} })) })), false),
+            ("without a status", object(json!({})), false),
+            ("an open status", object(json!({ "status": open })), true),
+            ("open altogether", open.clone(), true),
+            (
+                "a status with a map",
+                object(json!({ "status": { "additionalProperties": { "type": "string" } } })),
+                true,
+            ),
+            ("a map of numbers", object(json!({ "status": { "additionalProperties": { "type": "integer" } } })), false),
+            ("another record", object(json!({ "status": object(json!({ "record": object(json!({})) })) })), false),
+        ];
+        for (what, schema, expected) in table {
+            assert_eq!(keeps(&schema, PhysicalHosts::RECORD), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn our_own_definition_keeps_the_record_in_every_version() {
+        let definitions = api::crds();
+        let name = "physicalhosts.infrastructure.cluster.x-k8s.io";
+        let ours = definitions.iter().find(|definition| definition.metadata.name.as_deref() == Some(name)).unwrap();
+        assert!(!ours.spec.versions.is_empty());
+        for version in &ours.spec.versions {
+            let schema = serde_json::to_value(version.schema.as_ref().unwrap().open_api_v3_schema.as_ref()).unwrap();
+            assert!(keeps(&schema, PhysicalHosts::RECORD), "{}", version.name);
+        }
+    }
+}
