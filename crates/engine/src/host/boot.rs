@@ -269,9 +269,8 @@ impl Scene<'_> {
         match self.kept_override(seen) {
             Some(Kept::Ours(target)) => return self.disarm_boot(&target),
             Some(Kept::Unclear(target)) if !is_over => self.leave_unclear_override(target),
-            Some(Kept::Unclear(_)) => {}
             None if tries > 0 => self.end_disarming(),
-            None => {}
+            Some(Kept::Unclear(_)) | None => {}
         }
         GO_ON
     }
