@@ -21,12 +21,12 @@ const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 pub(crate) enum WriteError {
     /// Somebody else wrote the object in between: what was decided is void.
     #[error("{0:#} was changed by someone else meanwhile")]
-    Conflict(ObjectId),
+    Conflict(Box<ObjectId>),
     /// The API server did not take a write.
     #[error("{object:#}: cannot write {what}: {source}")]
     Refused {
         /// The object.
-        object: ObjectId,
+        object: Box<ObjectId>,
         /// What was to be written, such as `status`.
         what: &'static str,
         /// Why.
@@ -37,8 +37,8 @@ pub(crate) enum WriteError {
 impl WriteError {
     pub(crate) fn of(object: &ObjectId, what: &'static str, error: kube::Error) -> Self {
         match error {
-            kube::Error::Api(status) if status.code == 409 => Self::Conflict(object.clone()),
-            error => Self::Refused { object: object.clone(), what, source: Box::new(error) },
+            kube::Error::Api(status) if status.code == 409 => Self::Conflict(Box::new(object.clone())),
+            error => Self::Refused { object: Box::new(object.clone()), what, source: Box::new(error) },
         }
     }
 

@@ -272,7 +272,9 @@ mod tests {
         let mut text = String::new();
         let mut section = |title: &str, lines: Vec<(&str, String)>| {
             writeln!(text, "# {title}").unwrap();
-            lines.iter().for_each(|(name, line)| writeln!(text, "{name}: {line}").unwrap());
+            for (name, line) in lines {
+                writeln!(text, "{name}: {line}").unwrap();
+            }
         };
         section("Waits", waits().iter().map(|wait| (wait.name(), wait.tell(&HostWords))).collect());
         let failures = findings().into_iter().map(Failure::from);

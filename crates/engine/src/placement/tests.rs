@@ -355,7 +355,7 @@ fn a_pool_is_a_namespace_or_everything() {
     assert!(refused(request("m"), &hosts).starts_with("There are no hosts in namespace lab."));
     let everywhere = Request { pool: Pool::Everything, ..request("m") };
     let far = Outcome::Placed { namespace: "other".to_owned(), name: "far".to_owned() };
-    assert_eq!(place(&[everywhere.clone()], &hosts), [far]);
+    assert_eq!(place(std::slice::from_ref(&everywhere), &hosts), [far]);
     assert_eq!(refused(everywhere, &[]), "There are no hosts.");
 }
 
@@ -388,7 +388,7 @@ fn a_taint_keeps_away_who_does_not_tolerate_it() {
         (tolerates("rack", None), "old", false),
     ] {
         let hosts = [Candidate { taints: vec![taint(value)], ..host("a") }];
-        let outcome = place(&[request.clone()], &hosts);
+        let outcome = place(std::slice::from_ref(&request), &hosts);
         assert_eq!(matches!(outcome[..], [Outcome::Placed { .. }]), fits, "{request:?} {value:?}");
         if !fits {
             let told = refused(request, &hosts);
