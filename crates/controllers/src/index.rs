@@ -186,7 +186,7 @@ mod tests {
         index.put::<ForeignHosts>(&foreign_host("a", "https://10.0.0.2"));
         assert_eq!(index.rival(&ours), None);
         assert!(index.see(&foreign, "uuid 1, serial 2").is_empty());
-        assert_eq!(index.see(&ours, "uuid 1, serial 2"), [foreign.clone()]);
+        assert_eq!(index.see(&ours, "uuid 1, serial 2"), std::slice::from_ref(&foreign));
         assert_eq!(index.rival(&ours), Some(foreign));
     }
 

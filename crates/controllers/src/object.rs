@@ -145,14 +145,14 @@ mod tests {
 
     use super::*;
 
-    fn object<K: DeserializeOwned>(metadata: serde_json::Value) -> K {
+    fn object<K: DeserializeOwned>(metadata: &serde_json::Value) -> K {
         serde_json::from_value(json!({ "metadata": metadata })).unwrap()
     }
 
     #[test]
     fn an_id_shows_what_is_needed_to_find_the_object() {
-        let secret = ObjectId::of(&object::<Secret>(json!({ "name": "a", "namespace": "lab", "uid": "1" })));
-        let node = ObjectId::of(&object::<Node>(json!({ "name": "a", "uid": "1" })));
+        let secret = ObjectId::of(&object::<Secret>(&json!({ "name": "a", "namespace": "lab", "uid": "1" })));
+        let node = ObjectId::of(&object::<Node>(&json!({ "name": "a", "uid": "1" })));
         assert_eq!(format!("{secret} {secret:#} {node} {node:#}"), "lab/a Secret lab/a a Node a");
         assert_eq!(secret.by_name(), ObjectId::named::<Secret>(Some("lab"), "a"));
         assert_ne!(secret.by_name(), secret);

@@ -21,12 +21,12 @@ const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 pub(crate) enum WriteError {
     /// Somebody else wrote the object in between: what was decided is void.
     #[error("{0:#} was changed by someone else meanwhile")]
-    Conflict(ObjectId),
+    Conflict(Box<ObjectId>),
     /// The API server did not take a write.
     #[error("{object:#}: cannot write {what}: {source}")]
     Refused {
         /// The object.
-        object: ObjectId,
+        object: Box<ObjectId>,
         /// What was to be written, such as `status`.
         what: &'static str,
         /// Why.
@@ -36,9 +36,10 @@ pub(crate) enum WriteError {
 
 impl WriteError {
     pub(crate) fn of(object: &ObjectId, what: &'static str, error: kube::Error) -> Self {
+        let object = Box::new(object.clone());
         match error {
-            kube::Error::Api(status) if status.code == 409 => Self::Conflict(object.clone()),
-            error => Self::Refused { object: object.clone(), what, source: Box::new(error) },
+            kube::Error::Api(status) if status.code == 409 => Self::Conflict(object),
+            error => Self::Refused { object, what, source: Box::new(error) },
         }
     }
 
@@ -119,6 +120,11 @@ impl<K: Object> Writer<K> {
     /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
     pub(crate) fn newest(&self, seen: Arc<K>) -> Arc<K> {
         self.latest.newest(seen)
+    }
+
+    /// An object was decided on.
+    pub(crate) fn count_decision(&self, is_ok: bool, took: Duration) {
+        self.metrics.reconcile(self.name, is_ok, took);
     }
 
     /// The watch has shown its end.

@@ -1,6 +1,7 @@
 //! The architecture: crates depend only downwards. Development dependencies are free.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -98,6 +99,54 @@ fn a_wrong_edge_is_named_with_its_reason() {
             "beskar7-novelty is in no layer yet: say in tests/it/layers.rs whom it may depend on, and why",
         ]
     );
+}
+
+/// Words of one dialect that the shared loops of the controllers must not know: which kinds it has, and what their fields are called.
+const DIALECT_WORDS: &[&str] =
+    &["PhysicalHost", "Beskar7Machine", "Beskar7Cluster", "beskar7.io/", "\"spec.", " spec."];
+
+/// What may stand there all the same: the anchor is the same on the hosts of every dialect, and BootSessions are ours.
+const EXCEPTIONS: &[&str] = &[r#"ANCHOR_ANNOTATION: &str = "beskar7.io/anchor""#, "spec.fetched.by of its BootSession"];
+
+#[test]
+fn the_shared_loops_know_no_dialect() {
+    let sources = crate::workspace().join("crates/controllers/src");
+    let mut found = Vec::new();
+    for file in shared_sources(&sources) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.strip_prefix(&sources).unwrap().display().to_string();
+        found.extend(dialect_words(&text).into_iter().map(|line| format!("{name}: {line}")));
+    }
+    assert!(found.is_empty(), "move these into the dialect's folder:\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn a_dialects_word_in_a_shared_loop_is_found_unless_a_test_uses_it() {
+    let text = "//! PhysicalHost\nlet kind = \"PhysicalHost\";\nlet field = \"spec.online\";\n#[cfg(test)]\nmod tests {\n    PhysicalHost\n}\n";
+    assert_eq!(dialect_words(text), [r#"let kind = "PhysicalHost";"#, r#"let field = "spec.online";"#]);
+}
+
+/// Lines of a source file with a word of a dialect, but for comments and tests.
+fn dialect_words(text: &str) -> Vec<&str> {
+    let code = text.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]");
+    let code =
+        code.filter(|line| !line.starts_with("//") && !EXCEPTIONS.iter().any(|exception| line.contains(exception)));
+    code.filter(|line| DIALECT_WORDS.iter().any(|word| line.contains(word))).collect()
+}
+
+/// All sources but the folders of dialects and tests.
+fn shared_sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && !["beskar7", "simulation", "tests"].contains(&name) {
+            found.extend(shared_sources(&path));
+        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && name != "foreign.rs" {
+            found.push(path);
+        }
+    }
+    found
 }
 
 fn complaints(graph: &Graph) -> Vec<String> {
