@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::beskar7::names::ZONE_LABEL;
 use api::capi::BLOCK_MOVE_ANNOTATION;
 use engine::claim::{self, Act, Goal, Memory, Owner, Refusal, Sight, Standing, step};
 use engine::host::{Claim, Consumer};
@@ -22,7 +21,7 @@ use tracing::{info, warn};
 use crate::clock::Clock;
 use crate::cluster_api::{ClusterApi, MachineView, cluster_named, paused_itself};
 use crate::consumer;
-use crate::depot::{Inspector, Question};
+use crate::depot::{ImageCheck, Question};
 use crate::dialect::HostDialect;
 use crate::drive::Loop;
 use crate::herald::{Herald, News};
@@ -62,6 +61,11 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     const OURS: Ownership;
     /// Annotation with the claim's id, on the claim and on its host.
     const ID_ANNOTATION: &'static str;
+    /// Labels of hosts that make failure domains where a cluster does not say which.
+    const DOMAIN_KEYS: &'static [&'static str];
+
+    /// Selects the hosts that bear a claim of that name.
+    fn bearers(name: &str) -> String;
 
     /// What is wanted. Without a boot service, nothing can be served to its host.
     fn goal(claim: &Self::Claim, has_boot_service: bool) -> Goal;
@@ -121,18 +125,17 @@ pub(crate) struct ClaimLoop<D: ClaimDialect> {
     pub(crate) metrics: Metrics,
     pub(crate) writer: Writer<D::Claim>,
     pub(crate) herald: Arc<Herald>,
-    /// Looks at images; `None` if there is no boot service.
-    pub(crate) inspector: Option<Inspector>,
+    /// Checks images; `None` if there is no boot service.
+    pub(crate) image_check: Option<ImageCheck>,
     /// The Secrets that there are.
     pub(crate) secrets: Store<PartialObjectMeta<Secret>>,
 }
 
 impl<D: ClaimDialect> Loop for ClaimLoop<D> {
     type Object = D::Claim;
-    const NAME: &'static str = D::NAME;
 
-    fn metrics(&self) -> &Metrics {
-        &self.metrics
+    fn writer(&self) -> &Writer<D::Claim> {
+        &self.writer
     }
 
     fn take(&self, change: &Change<'_, D::Claim>) {
@@ -186,7 +189,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             Some(cluster_api) => cluster_api.owner(claim),
             None => paused_itself(claim).map_or(Owner::Nobody, Owner::Held),
         };
-        let goal = D::goal(claim, self.inspector.is_some());
+        let goal = D::goal(claim, self.image_check.is_some());
         let sight = Sight {
             owner: if goal.needs_bootstrap.is_some() { self.with_sight_of_data(owner, claim) } else { owner },
             host: holdings.first().map(|held| held.holding.host.clone()),
@@ -216,13 +219,13 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     fn image(&self, claim: &D::Claim) -> claim::Image {
         let question = D::image(claim);
-        let known = question.zip(self.inspector.as_ref()).map(|(question, inspector)| inspector.verdict(&question));
+        let known = question.zip(self.image_check.as_ref()).map(|(question, check)| check.verdict(&question));
         known.unwrap_or(claim::Image::Unknown)
     }
 
     fn look_at_image(&self, claim: &D::Claim, key: &ObjectId) {
-        if let (Some(question), Some(inspector)) = (D::image(claim), &self.inspector) {
-            inspector.look(&question, &key.by_name());
+        if let (Some(question), Some(check)) = (D::image(claim), &self.image_check) {
+            check.look(&question, &key.by_name());
         }
     }
 
@@ -306,9 +309,9 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let Some(id) = &decision.memory.id else { return };
         let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
         let mut request = D::request(claim, machine.as_ref(), self.domain_keys(claim));
-        if let Some(inspector) = self.inspector.as_ref().filter(|_| D::image(claim).is_some()) {
+        if let Some(check) = self.image_check.as_ref().filter(|_| D::image(claim).is_some()) {
             // The BMC fetches it from us.
-            request.way = BootWay::Image(inspector.scheme().to_owned());
+            request.way = BootWay::Image(check.scheme().to_owned());
         }
         let now = self.clock.now();
         let refusals = decision.step.refusals.iter().filter(|refusal| refusal.holds(now));
@@ -392,7 +395,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     /// Whether a host bears the claim, as of now and not as of the watch: a claim that is left behind is a server lost.
     async fn is_borne(&self, key: &ObjectId, id: &str) -> Result<bool, WriteError> {
         let hosts = api::<<D::Hosts as HostDialect>::Host>(&self.client, key.namespace.as_deref());
-        let ours = ListParams::default().fields(&format!("spec.consumerRef.name={}", key.name));
+        let ours = ListParams::default().fields(&D::bearers(&key.name));
         let found =
             hosts.list(&ours).await.map_err(|error| WriteError::of(key, "nothing before its host is known", error))?;
         Ok(found.iter().any(|host| host.annotations().get(D::ID_ANNOTATION).is_some_and(|borne| borne == id)))
@@ -456,7 +459,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             let cluster = cluster_api.machine_of(claim)?.cluster;
             cluster_api.domain_keys(&claim.namespace()?, &cluster)
         });
-        stated.unwrap_or_else(|| vec![ZONE_LABEL.to_owned()])
+        stated.unwrap_or_else(|| D::DOMAIN_KEYS.iter().map(|key| (*key).to_owned()).collect())
     }
 
     /// Nothing is done for it any more. How it ended is remembered until the watch has shown that: it may still show the

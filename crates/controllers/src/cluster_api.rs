@@ -37,24 +37,12 @@ pub(crate) struct ClusterApi(Mutex<Known>);
 struct Known {
     /// Kinds that are not served: Cluster API is not installed, or not completely.
     missing: BTreeSet<&'static str>,
-    machines: Views<MachineView>,
-    clusters: Views<ClusterView>,
+    /// Kinds whose objects have been listed once.
+    listed: BTreeSet<&'static str>,
+    machines: HashMap<ObjectId, MachineView>,
+    clusters: HashMap<ObjectId, ClusterView>,
     /// Labels that make the failure domains of a cluster, where its infrastructure says so.
     domain_keys: HashMap<ObjectId, Vec<String>>,
-}
-
-/// The objects of one kind.
-#[derive(Debug)]
-struct Views<V> {
-    known: HashMap<ObjectId, V>,
-    /// Whether they have been listed once.
-    is_complete: bool,
-}
-
-impl<V> Default for Views<V> {
-    fn default() -> Self {
-        Self { known: HashMap::new(), is_complete: false }
-    }
 }
 
 /// What matters of a Machine.
@@ -91,7 +79,7 @@ pub(crate) struct ClusterView {
 trait Kind: Clone + PartialEq + Send {
     const KIND: &'static str;
     fn read(object: &DynamicObject) -> Self;
-    fn views(known: &mut Known) -> &mut Views<Self>;
+    fn views(known: &mut Known) -> &mut HashMap<ObjectId, Self>;
     /// Who of ours depends on it.
     fn dependents(known: &Known, id: &ObjectId, view: &Self) -> Vec<ObjectId>;
 }
@@ -129,13 +117,13 @@ impl Kind for MachineView {
         }
     }
 
-    fn views(known: &mut Known) -> &mut Views<Self> {
+    fn views(known: &mut Known) -> &mut HashMap<ObjectId, Self> {
         &mut known.machines
     }
 
     fn dependents(known: &Known, id: &ObjectId, view: &Self) -> Vec<ObjectId> {
         let cluster = named::<ClusterView>(id.namespace(), &view.cluster);
-        let cluster = known.clusters.known.get(&cluster);
+        let cluster = known.clusters.get(&cluster);
         let cluster = cluster.filter(|_| view.is_control_plane).and_then(|cluster| cluster.infrastructure.as_ref());
         view.infrastructure.iter().chain(cluster).cloned().collect()
     }
@@ -161,7 +149,7 @@ impl Kind for ClusterView {
         }
     }
 
-    fn views(known: &mut Known) -> &mut Views<Self> {
+    fn views(known: &mut Known) -> &mut HashMap<ObjectId, Self> {
         &mut known.clusters
     }
 
@@ -175,7 +163,6 @@ impl Known {
     /// The Machines of a Cluster.
     fn machines_of(&self, cluster: &ObjectId) -> impl Iterator<Item = (&ObjectId, &MachineView)> {
         self.machines
-            .known
             .iter()
             .filter(|(id, machine)| id.namespace == cluster.namespace && machine.cluster == cluster.name)
     }
@@ -221,14 +208,14 @@ impl ClusterApi {
         let Some(reference) = references.find(|owner| owner.kind == "Machine" && is_ours(&owner.api_version)) else {
             return if known.missing.is_empty() { Owner::Awaited } else { Owner::NoClusterApi };
         };
-        if !known.machines.is_complete || !known.clusters.is_complete {
+        if !known.listed.contains(MachineView::KIND) || !known.listed.contains(ClusterView::KIND) {
             return Owner::Held("Cluster API's Machines and Clusters have not been read yet.".to_owned());
         }
-        let Some(machine) = known.machines.known.get(&named::<MachineView>(&namespace, &reference.name)) else {
+        let Some(machine) = known.machines.get(&named::<MachineView>(&namespace, &reference.name)) else {
             return Owner::Gone;
         };
         let id = named::<ClusterView>(&namespace, &machine.cluster);
-        let Some(cluster) = known.clusters.known.get(&id) else { return Owner::Gone };
+        let Some(cluster) = known.clusters.get(&id) else { return Owner::Gone };
         if cluster.paused {
             return Owner::Held(format!("{id:#} is paused."));
         }
@@ -239,7 +226,7 @@ impl ClusterApi {
     pub(crate) fn machine_of(&self, claim: &impl Resource) -> Option<MachineView> {
         let namespace = claim.meta().namespace.clone()?;
         let owner = claim.meta().owner_references.iter().flatten().find(|owner| owner.kind == "Machine")?;
-        self.known().machines.known.get(&named::<MachineView>(&namespace, &owner.name)).cloned()
+        self.known().machines.get(&named::<MachineView>(&namespace, &owner.name)).cloned()
     }
 
     /// The Cluster that infrastructure belongs to; `Err` is why that cannot be told or used.
@@ -253,11 +240,11 @@ impl ClusterApi {
         let Some(reference) = references.find(|owner| owner.kind == "Cluster" && is_ours(&owner.api_version)) else {
             return Err(if known.missing.is_empty() { cluster::Owner::Awaited } else { cluster::Owner::NoClusterApi });
         };
-        if !known.clusters.is_complete {
+        if !known.listed.contains(ClusterView::KIND) {
             return Err(cluster::Owner::Held("Cluster API's Clusters have not been read yet.".to_owned()));
         }
         let id = named::<ClusterView>(&namespace, &reference.name);
-        let Some(cluster) = known.clusters.known.get(&id).cloned() else { return Err(cluster::Owner::Gone) };
+        let Some(cluster) = known.clusters.get(&id).cloned() else { return Err(cluster::Owner::Gone) };
         if cluster.paused {
             return Err(cluster::Owner::Held(format!("{id:#} is paused.")));
         }
@@ -353,30 +340,22 @@ impl ClusterApi {
     fn take<K: Kind>(&self, change: Change<'_, DynamicObject>) -> Vec<ObjectId> {
         let mut known = self.known();
         match change {
-            Change::Begin => Vec::new(),
             Change::Seen(object) => {
                 let (id, view) = (id_of::<K>(object), K::read(object));
-                let views = K::views(&mut known);
-                if views.known.get(&id) == Some(&view) {
-                    return Vec::new();
-                }
-                views.known.insert(id.clone(), view);
-                let is_complete = views.is_complete;
-                if is_complete { dependents::<K>(&mut known, &id) } else { Vec::new() }
+                let before = K::views(&mut known).insert(id.clone(), view.clone());
+                let is_news = before != Some(view) && known.listed.contains(K::KIND);
+                if is_news { dependents::<K>(&mut known, &id) } else { Vec::new() }
             }
             Change::Gone(id) => {
                 let dependents = dependents::<K>(&mut known, &id);
-                K::views(&mut known).known.remove(&id);
+                K::views(&mut known).remove(&id);
                 dependents
             }
-            Change::Complete => {
-                let views = K::views(&mut known);
-                if std::mem::replace(&mut views.is_complete, true) {
-                    return Vec::new();
-                }
-                let all: Vec<ObjectId> = views.known.keys().cloned().collect();
+            Change::Complete if known.listed.insert(K::KIND) => {
+                let all: Vec<ObjectId> = K::views(&mut known).keys().cloned().collect();
                 all.iter().flat_map(|id| dependents::<K>(&mut known, id)).collect()
             }
+            Change::Begin | Change::Complete => Vec::new(),
         }
     }
 
@@ -387,7 +366,7 @@ impl ClusterApi {
 
 /// Who depends on an object.
 fn dependents<K: Kind>(known: &mut Known, name: &ObjectId) -> Vec<ObjectId> {
-    let view = K::views(known).known.get(name).cloned();
+    let view = K::views(known).get(name).cloned();
     view.map(|view| K::dependents(known, name, &view)).unwrap_or_default()
 }
 

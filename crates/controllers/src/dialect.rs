@@ -35,12 +35,21 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// Selects the hosts that the boot service has something for.
     const SERVED: &'static str;
+    /// The field that names the Secret with user name and password.
+    const CREDENTIALS_FIELD: &'static str;
+    /// The field that names the Secret with certificate authorities.
+    const CA_BUNDLE_FIELD: &'static str;
+    /// The field that names the Secret with bootstrap data.
+    const BOOTSTRAP_FIELD: &'static str;
 
     /// What is wanted of the host. Without a depot, nothing can be served to it.
     fn goal(host: &Self::Host, depot: Option<&Depot>) -> Goal;
 
     /// What the boot service is to hand to the server, if anything.
     fn shipment(host: &Self::Host) -> Option<Shipment>;
+
+    /// The word that stands for the provider id of its server in bootstrap data, and that id.
+    fn provider_word(host: &Self::Host) -> Option<(&'static str, String)>;
 
     /// How to speak to its BMC, or what is wrong with what the object says about it.
     fn connection(host: &Self::Host, anchor: Option<&Anchor>) -> Result<Connection, Failure>;

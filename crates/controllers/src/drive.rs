@@ -11,10 +11,9 @@ use kube::runtime::controller::{self, Action, Controller};
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher;
 
-use crate::metrics::Metrics;
 use crate::object::Object;
 use crate::watches::{self, Change};
-use crate::writer::WriteError;
+use crate::writer::{WriteError, Writer};
 
 /// How many objects are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
 const DECISIONS_AT_ONCE: u16 = 12;
@@ -23,16 +22,19 @@ const DECISIONS_AT_ONCE: u16 = 12;
 pub(crate) trait Loop: Send + Sync + 'static {
     /// The resource.
     type Object: Object;
-    /// The loop, for metrics.
-    const NAME: &'static str;
 
-    fn metrics(&self) -> &Metrics;
+    /// What writes its objects.
+    fn writer(&self) -> &Writer<Self::Object>;
 
     /// Decides on one object, and tells when to look again if nothing changes before. Returns in milliseconds.
     fn decide(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<Option<Duration>, WriteError>> + Send;
 
     /// Takes in what the watch shows, before the object is decided on.
-    fn take(&self, change: &Change<'_, Self::Object>);
+    fn take(&self, change: &Change<'_, Self::Object>) {
+        if let Change::Gone(id) = change {
+            self.writer().forget(id);
+        }
+    }
 
     /// What metrics are counted from: the watch's own store, so that they cannot drift.
     fn count(&self, _: Store<Self::Object>) {}
@@ -60,7 +62,7 @@ pub(crate) async fn drive<L: Loop>(
 async fn reconcile<L: Loop>(object: Arc<L::Object>, work: Arc<L>) -> Result<Action, WriteError> {
     let started = tokio::time::Instant::now();
     let result = work.decide(object).await;
-    work.metrics().reconcile(L::NAME, result.is_ok(), started.elapsed());
+    work.writer().count_decision(result.is_ok(), started.elapsed());
     result.map(|again| again.map_or_else(Action::await_change, Action::requeue))
 }
 
@@ -76,20 +78,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::metrics::Metrics;
+    use crate::writer::Ownership;
 
     /// A loop that only remembers what it is shown.
-    #[derive(Default)]
     struct Witness {
         gone: Mutex<Vec<String>>,
-        metrics: Metrics,
+        writer: Writer<Beskar7Machine>,
     }
 
     impl Loop for Witness {
         type Object = Beskar7Machine;
-        const NAME: &'static str = "witness";
 
-        fn metrics(&self) -> &Metrics {
-            &self.metrics
+        fn writer(&self) -> &Writer<Beskar7Machine> {
+            &self.writer
         }
 
         async fn decide(&self, _: Arc<Beskar7Machine>) -> Result<Option<Duration>, WriteError> {
@@ -130,8 +132,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn claims_that_went_while_the_watch_was_interrupted_are_told_as_gone() {
-        let witness = Arc::new(Witness::default());
-        let api = crate::object::api(&server(), None);
+        let (client, ours) = (server(), Ownership { manager: "witness", conditions: &[] });
+        let writer = Writer::new(client.clone(), Metrics::default(), "witness", ours);
+        let witness = Arc::new(Witness { gone: Mutex::default(), writer });
+        let api = crate::object::api(&client, None);
         let driven = drive(witness.clone(), api, watcher::Config::default(), futures::stream::pending());
         tokio::time::timeout(Duration::from_mins(2), driven).await.unwrap_err();
         // Once each, however often it is listed; a namesake before the new one is looked at.

@@ -101,10 +101,9 @@ impl<D: HostDialect> Case<'_, D> {
 
 impl<D: HostDialect> Loop for HostLoop<D> {
     type Object = D::Host;
-    const NAME: &'static str = D::NAME;
 
-    fn metrics(&self) -> &Metrics {
-        &self.metrics
+    fn writer(&self) -> &Writer<D::Host> {
+        &self.writer
     }
 
     async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, WriteError> {
@@ -281,8 +280,8 @@ impl<D: HostDialect> HostLoop<D> {
         let connection = case.connection.as_ref().map_err(Clone::clone)?;
         let namespace = case.key.namespace.as_deref();
         let secret = |name: &str| ObjectId::named::<Secret>(namespace, name);
-        let credentials = self.vault.credentials(&secret(&connection.credentials)).await?;
-        let trust = self.vault.trust(namespace, &connection.trust).await?;
+        let credentials = self.vault.credentials(&secret(&connection.credentials), D::CREDENTIALS_FIELD).await?;
+        let trust = self.vault.trust(namespace, &connection.trust, D::CA_BUNDLE_FIELD).await?;
         let line = Line {
             key: fingerprint::line(connection, &self.vault, namespace),
             endpoint: Endpoint { address: connection.address.clone(), credentials, family: connection.family },

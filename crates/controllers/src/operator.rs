@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt as _};
+use futures::future::{BoxFuture, join_all};
+use futures::{FutureExt as _, Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt as _;
@@ -16,13 +17,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::beskar7::{Beskar7Machines, PhysicalHosts};
+use crate::beskar7;
 use crate::brake::{Brake, BrakeConfig};
-use crate::claims::{ClaimDialect as _, ClaimLoop};
+use crate::claims::{ClaimDialect, ClaimLoop};
 use crate::clock::Clock;
-use crate::clusters::ClusterLoop;
+use crate::cluster_api::ClusterApi;
+use crate::clusters::{ClusterDialect, ClusterLoop};
 use crate::definition::Definition;
-use crate::depot::{BootConfig, BootError, Depot, Inspector};
+use crate::depot::{BootConfig, BootError, Depot, ImageCheck, Sessions};
 use crate::dialect::HostDialect as _;
 use crate::drive::{Loop, drive};
 use crate::hands::{Dial, Hands};
@@ -31,6 +33,7 @@ use crate::host::HostLoop;
 use crate::index::Index;
 use crate::leader::{Elector, LeaderError, Outcome, Timing};
 use crate::metrics::Metrics;
+use crate::nodes::Nodes;
 use crate::object::{self, Object, ObjectId, Reach};
 use crate::probes::{self, ProbeError, Readiness};
 use crate::roster::Roster;
@@ -109,6 +112,22 @@ pub struct Operator {
     pub metrics: Metrics,
 }
 
+/// What the loops of all dialects share: one server has one BMC, whoever names it.
+struct Shared {
+    index: Arc<Index>,
+    vault: Vault,
+    /// The Secrets that there are.
+    secrets: Store<PartialObjectMeta<Secret>>,
+    hands: Arc<Hands>,
+    brake: Arc<Brake>,
+    herald: Arc<Herald>,
+    nodes: Arc<Nodes>,
+    cluster_api: Option<Arc<ClusterApi>>,
+    depot: Option<Arc<Depot>>,
+    sessions: Arc<Sessions>,
+    wake: mpsc::UnboundedSender<ObjectId>,
+}
+
 impl Operator {
     /// Runs until `shutdown`. A lost lease ends everything that is under way, and we stand for election again.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
@@ -126,7 +145,14 @@ impl Operator {
                 let Some(depot) = Depot::open(&self.client, boot, &shutdown).await? else { return Ok(()) };
                 let (client, hosts) = (self.client.clone(), self.api());
                 let (watch, clock) = (self.watch_config(), self.clock.clone());
-                servers.spawn(depot.serve::<PhysicalHosts>(client, hosts, watch, boot, clock, stop.clone())?);
+                servers.spawn(depot.serve::<<beskar7::Claims as ClaimDialect>::Hosts>(
+                    client,
+                    hosts,
+                    watch,
+                    boot,
+                    clock,
+                    stop.clone(),
+                )?);
                 Some(depot)
             }
             None => None,
@@ -168,12 +194,12 @@ impl Operator {
     async fn work_while_fit(&self, term: CancellationToken, readiness: &Readiness, depot: Option<Arc<Depot>>) {
         let herald = Herald::new(self.client.clone());
         let mut definition = Definition::new(&self.client, &herald);
-        while term.run_until_cancelled(definition.is_fit::<PhysicalHosts>(self.api())).await.is_some() {
+        while term.run_until_cancelled(definition.is_fit::<beskar7::PhysicalHosts>(self.api())).await.is_some() {
             let shift = term.child_token();
             let mut work = std::pin::pin!(self.work(shift.clone(), readiness, depot.clone()));
             tokio::select! {
                 () = &mut work => break,
-                () = definition.is_unfit::<PhysicalHosts>() => {}
+                () = definition.is_unfit::<beskar7::PhysicalHosts>() => {}
             }
             shift.cancel();
             work.await;
@@ -183,15 +209,12 @@ impl Operator {
 
     /// The work of a leader.
     async fn work(&self, term: CancellationToken, readiness: &Readiness, depot: Option<Arc<Depot>>) {
-        let secrets = self.api::<PartialObjectMeta<Secret>>();
         let (wake, mut wakeups) = Wakeups::new();
-        let (woken, woken_machines, woken_clusters) = (wakeups.of(), wakeups.of(), wakeups.of());
         let index = Arc::new(Index::default());
-        let roster = Arc::new(Roster::default());
-        let (known_secrets, writer) = reflector::store();
+        let (secrets, writer) = reflector::store();
+        let vault = Vault::new(self.client.clone(), secrets.clone());
         let mut helpers = JoinSet::new();
-        let vault = Vault::new(self.client.clone(), known_secrets.clone());
-        helpers.spawn(watch_secrets(secrets, writer, index.clone(), vault.clone(), wake.clone()));
+        helpers.spawn(watch_secrets(self.api(), writer, index.clone(), vault.clone(), wake.clone()));
         let hands = Hands::new(
             self.dial.clone(),
             Arc::new(self.metrics.clone()),
@@ -203,77 +226,99 @@ impl Operator {
         );
         let brake = Arc::new(Brake::new(self.config.brake.clone()));
         self.metrics.follow_brake(brake.clone());
-        let herald = Arc::new(Herald::new(self.client.clone()));
-        let hosts = Arc::new(HostLoop::<PhysicalHosts> {
-            client: self.client.clone(),
+        let shared = Shared {
             index,
             vault,
-            hands: hands.clone(),
+            secrets,
+            hands,
             brake,
-            clock: self.clock.clone(),
-            metrics: self.metrics.clone(),
-            herald: herald.clone(),
-            writer: self.writer(PhysicalHosts::NAME, PhysicalHosts::OURS),
-            roster: roster.clone(),
-            cluster_api: self.config.cluster_api,
-            depot: depot.clone(),
-            sessions: Arc::default(),
-        });
-        let machines = Arc::new(ClaimLoop::<Beskar7Machines> {
-            client: self.client.clone(),
-            roster: roster.clone(),
-            placer: Arc::default(),
+            herald: Arc::new(Herald::new(self.client.clone())),
             nodes: Arc::default(),
             cluster_api: self.config.cluster_api.then(Arc::default),
-            clock: self.clock.clone(),
-            metrics: self.metrics.clone(),
-            writer: self.writer(Beskar7Machines::NAME, Beskar7Machines::OURS),
-            herald: herald.clone(),
-            inspector: depot.clone().map(|depot| Inspector::new(depot, wake.clone())),
-            secrets: known_secrets.clone(),
-        });
-        let clusters = Arc::new(ClusterLoop {
-            roster: roster.clone(),
-            cluster_api: machines.cluster_api.clone(),
-            clock: self.clock.clone(),
-            metrics: self.metrics.clone(),
-            writer: self.writer(ClusterLoop::NAME, PhysicalHosts::OURS),
-        });
-        let synced = wait_for_store(&known_secrets);
-        if term.run_until_cancelled(synced).await.is_some() {
-            info!("watching PhysicalHosts");
+            depot,
+            sessions: Arc::default(),
+            wake,
+        };
+        let dialects = [self.dialect::<beskar7::Claims, beskar7::Clusters>(&shared, &mut wakeups)];
+        if term.run_until_cancelled(wait_for_store(&shared.secrets)).await.is_some() {
             readiness.set(true);
             let follow_cluster_api = async {
-                if let Some(cluster_api) = &machines.cluster_api {
-                    cluster_api.follow(&self.client, self.config.namespace.as_deref(), &wake).await;
+                if let Some(cluster_api) = &shared.cluster_api {
+                    cluster_api.follow(&self.client, self.config.namespace.as_deref(), &shared.wake).await;
                 }
             };
             let follow_sessions = async {
-                if depot.is_some() {
-                    hosts.sessions.follow(self.api(), &wake).await;
+                if shared.depot.is_some() {
+                    shared.sessions.follow(self.api(), &shared.wake).await;
                 }
             };
             let work = async {
                 futures::join!(
                     wakeups.run(),
-                    self.drive(hosts.clone(), woken),
-                    async {
-                        roster.is_complete().await;
-                        futures::join!(
-                            self.drive(machines.clone(), woken_machines),
-                            self.drive(clusters.clone(), woken_clusters),
-                        )
-                    },
-                    machines.placer.run::<PhysicalHosts>(&self.client, &roster, &wake),
-                    machines.nodes.run(&self.client),
+                    join_all(dialects),
+                    shared.nodes.run(&self.client),
                     follow_cluster_api,
                     follow_sessions,
                 )
             };
             term.run_until_cancelled(Box::pin(work)).await;
         }
-        hands.stop().await;
-        herald.stop().await;
+        shared.hands.stop().await;
+        shared.herald.stop().await;
+    }
+
+    /// Everything of one dialect: its hosts, its claims on them, and its clusters.
+    fn dialect<C: ClaimDialect, K: ClusterDialect>(&self, shared: &Shared, wakeups: &mut Wakeups) -> BoxFuture<'_, ()> {
+        let (woken_hosts, woken_claims, woken_clusters) = (wakeups.of(), wakeups.of(), wakeups.of());
+        let (roster, wake) = (Arc::new(Roster::default()), shared.wake.clone());
+        let hosts = Arc::new(HostLoop::<C::Hosts> {
+            client: self.client.clone(),
+            index: shared.index.clone(),
+            vault: shared.vault.clone(),
+            hands: shared.hands.clone(),
+            brake: shared.brake.clone(),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+            herald: shared.herald.clone(),
+            writer: self.writer(C::Hosts::NAME, C::Hosts::OURS),
+            roster: roster.clone(),
+            cluster_api: self.config.cluster_api,
+            depot: shared.depot.clone(),
+            sessions: shared.sessions.clone(),
+        });
+        let claims = Arc::new(ClaimLoop::<C> {
+            client: self.client.clone(),
+            roster: roster.clone(),
+            placer: Arc::default(),
+            nodes: shared.nodes.clone(),
+            cluster_api: shared.cluster_api.clone(),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+            writer: self.writer(C::NAME, C::OURS),
+            herald: shared.herald.clone(),
+            image_check: shared.depot.clone().map(|depot| ImageCheck::new(depot, wake.clone())),
+            secrets: shared.secrets.clone(),
+        });
+        let clusters = Arc::new(ClusterLoop::<K> {
+            roster: roster.clone(),
+            cluster_api: shared.cluster_api.clone(),
+            clock: self.clock.clone(),
+            writer: self.writer(K::NAME, K::OURS),
+        });
+        let placer = claims.placer.clone();
+        let all = async move {
+            info!(dialect = C::Hosts::NAME, "watching hosts");
+            let claims_and_clusters = async {
+                roster.is_complete().await;
+                futures::join!(self.drive(claims, woken_claims), self.drive(clusters, woken_clusters));
+            };
+            futures::join!(
+                self.drive(hosts, woken_hosts),
+                claims_and_clusters,
+                placer.run::<C::Hosts>(&self.client, &roster, &wake),
+            );
+        };
+        all.boxed()
     }
 
     /// Runs a loop for as long as it is polled.
@@ -359,6 +404,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::beskar7::PhysicalHosts;
 
     /// An API server that answers for each Secret once, and for one of them never again.
     fn secrets_server(hangs: &'static str) -> Client {
@@ -405,7 +451,7 @@ mod tests {
                 "spec": { "redfishConnection": { "address": format!("https://{name}.test"), "credentialsSecretRef": name } },
             }));
             index.put::<PhysicalHosts>(&host);
-            vault.credentials(&ObjectId::named::<Secret>(Some("racks"), name)).await.unwrap();
+            vault.credentials(&ObjectId::named::<Secret>(Some("racks"), name), "field").await.unwrap();
         }
         let touched = ["slow", "quick"].map(|name| {
             object(json!({ "metadata": { "name": name, "namespace": "racks", "uid": name, "resourceVersion": "7" } }))

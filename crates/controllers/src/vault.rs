@@ -94,9 +94,9 @@ impl Vault {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// User name and password.
-    pub async fn credentials(&self, secret: &ObjectId) -> Result<Credentials, Failure> {
-        let data = self.read(secret, "spec.redfishConnection.credentialsSecretRef").await?;
+    /// User name and password, from a Secret that is named in that field.
+    pub async fn credentials(&self, secret: &ObjectId, field: &str) -> Result<Credentials, Failure> {
+        let data = self.read(secret, field).await?;
         let text = |key: &str| -> Result<String, Failure> {
             let bytes = data.get(key).map_or(&[][..], |bytes| &bytes.0);
             let text = std::str::from_utf8(bytes).map_err(|_| missing(secret, key, "is not text"))?;
@@ -109,8 +109,8 @@ impl Vault {
         Ok(Credentials::new(text("username")?, text("password")?))
     }
 
-    /// Whom to believe that it is the BMC.
-    pub async fn trust(&self, namespace: Option<&str>, wish: &TrustWish) -> Result<Trust, Failure> {
+    /// Whom to believe that it is the BMC. That field names the Secret, if there is one.
+    pub async fn trust(&self, namespace: Option<&str>, wish: &TrustWish, field: &str) -> Result<Trust, Failure> {
         let name = match wish {
             TrustWish::SystemRoots => return Ok(Trust::SystemRoots),
             TrustWish::Pin(fingerprint) => return Ok(Trust::Pin(*fingerprint)),
@@ -119,7 +119,7 @@ impl Vault {
             TrustWish::CaBundle(name) => name,
         };
         let secret = &ObjectId::named::<Secret>(namespace, name);
-        let data = self.read(secret, "spec.redfishConnection.caBundleSecretRef").await?;
+        let data = self.read(secret, field).await?;
         let pem = ["ca.crt", "tls.crt"].iter().find_map(|key| data.get(*key)).filter(|pem| !pem.0.is_empty());
         let pem = pem.ok_or_else(|| missing(secret, "ca.crt", "is missing or empty"))?;
         let text = String::from_utf8(pem.0.clone()).map_err(|_| missing(secret, "ca.crt", "is not text"))?;

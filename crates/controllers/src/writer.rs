@@ -36,9 +36,10 @@ pub(crate) enum WriteError {
 
 impl WriteError {
     pub(crate) fn of(object: &ObjectId, what: &'static str, error: kube::Error) -> Self {
+        let object = Box::new(object.clone());
         match error {
-            kube::Error::Api(status) if status.code == 409 => Self::Conflict(Box::new(object.clone())),
-            error => Self::Refused { object: Box::new(object.clone()), what, source: Box::new(error) },
+            kube::Error::Api(status) if status.code == 409 => Self::Conflict(object),
+            error => Self::Refused { object, what, source: Box::new(error) },
         }
     }
 
@@ -119,6 +120,11 @@ impl<K: Object> Writer<K> {
     /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
     pub(crate) fn newest(&self, seen: Arc<K>) -> Arc<K> {
         self.latest.newest(seen)
+    }
+
+    /// An object was decided on.
+    pub(crate) fn count_decision(&self, is_ok: bool, took: Duration) {
+        self.metrics.reconcile(self.name, is_ok, took);
     }
 
     /// The watch has shown its end.

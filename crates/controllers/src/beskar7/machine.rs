@@ -16,16 +16,22 @@ use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::shipment::family;
+use super::shipment::{boot_url_missing, family};
 use super::{OURS, PhysicalHosts, machine_status};
 use crate::claims::{ClaimDialect, ClaimView};
 use crate::cluster_api::MachineView;
-use crate::depot::{Question, boot_url_missing};
+use crate::depot::{ImageWords, Question};
 use crate::dialect::HostDialect as _;
 use crate::fingerprint::{digest, optional, quoted};
 use crate::herald::News;
 use crate::roster::OrderOnHost;
 use crate::writer::Ownership;
+
+const IMAGE_WORDS: ImageWords = ImageWords {
+    image: "imageURL",
+    firmware: "bootMode",
+    advice: "Use another image, or one that brings its configuration with it, with provisioningMode PreBakedISO.",
+};
 
 /// Beskar7Machines.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +46,11 @@ impl ClaimDialect for Beskar7Machines {
     const FINALIZER: &'static str = names::MACHINE_FINALIZER;
     const OURS: Ownership = OURS;
     const ID_ANNOTATION: &'static str = names::CLAIM_ID;
+    const DOMAIN_KEYS: &'static [&'static str] = &[names::ZONE_LABEL];
+
+    fn bearers(name: &str) -> String {
+        format!("spec.consumerRef.name={name}")
+    }
 
     fn goal(machine: &Beskar7Machine, has_boot_service: bool) -> Goal {
         let is_remote = machine.spec.mode() == Mode::RemoteConfig;
@@ -65,6 +76,7 @@ impl ClaimDialect for Beskar7Machines {
                 BootMode::Uefi => Firmware::Uefi,
                 BootMode::Legacy => Firmware::Bios,
             }),
+            words: IMAGE_WORDS,
         })
     }
 

@@ -1,6 +1,6 @@
 //! The Beskar7 dialect: PhysicalHost.
 
-pub(crate) mod cluster;
+mod cluster;
 mod conditions;
 mod findings;
 mod hardware;
@@ -11,10 +11,11 @@ mod shipment;
 mod status;
 mod words;
 
-pub(crate) use machine::Beskar7Machines;
+pub(crate) use cluster::Beskar7Clusters as Clusters;
+pub(crate) use machine::Beskar7Machines as Claims;
 
 use api::beskar7::conditions::{self as types, HOST_INSPECTED, PAUSED};
-use api::beskar7::{BootMode, PhysicalHost, RedfishConnection, names, states};
+use api::beskar7::{BootMode, PhysicalHost, ProviderId, RedfishConnection, names, states};
 use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::{Failure, Kind};
@@ -27,8 +28,9 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::json;
 
+use self::shipment::boot_url_missing;
 use crate::consumer::id_by_words;
-use crate::depot::{Depot, Shipment, boot_url_missing};
+use crate::depot::{Depot, Shipment};
 use crate::dialect::{
     ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, merge, server_identity, settled_anchor,
 };
@@ -53,6 +55,9 @@ impl HostDialect for PhysicalHosts {
 
     const RECORD: &'static [&'static str] = &["status", "record"];
     const SERVED: &'static str = "spec.remoteConfig.osFamily!=";
+    const CREDENTIALS_FIELD: &'static str = "spec.redfishConnection.credentialsSecretRef";
+    const CA_BUNDLE_FIELD: &'static str = "spec.redfishConnection.caBundleSecretRef";
+    const BOOTSTRAP_FIELD: &'static str = "spec.userDataSecretRef";
 
     fn goal(host: &PhysicalHost, depot: Option<&Depot>) -> Goal {
         let claim = claim(host);
@@ -97,6 +102,11 @@ impl HostDialect for PhysicalHosts {
             family,
             address,
         })
+    }
+
+    fn provider_word(host: &PhysicalHost) -> Option<(&'static str, String)> {
+        let provider = ProviderId::new(&host.namespace()?, &host.name_any())?;
+        Some((names::PROVIDER_ID_WORD, provider.to_string()))
     }
 
     fn state(host: &PhysicalHost) -> &'static str {

@@ -90,3 +90,11 @@ pub(super) fn family(family: OsFamily) -> Result<Family, Failure> {
         )),
     }
 }
+
+/// What to say where no boot URL was given.
+pub(super) fn boot_url_missing() -> Failure {
+    Failure::new(
+        Kind::BootUrlMissing,
+        "RemoteConfig hands the image to the BMC through the boot service, but the operator does not know under which address BMCs and servers reach it. Start it with --boot-url (BESKAR7_BOOT_URL), such as http://192.0.2.5:8082.",
+    )
+}

@@ -5,8 +5,6 @@ use std::future::ready;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::beskar7::ProviderId;
-use api::beskar7::names::PROVIDER_ID_WORD;
 use boot::serve::{Bootstrap, Delivery, Directory, Gate, Problem, Unavailable};
 use bytes::Bytes;
 use engine::host::{MayBoot, may_boot};
@@ -42,6 +40,10 @@ pub(super) struct Served {
     /// The host as the owner of what is recorded about it.
     pub(super) owner: Option<OwnerReference>,
     pub(super) shipment: Shipment,
+    /// The field that names the Secret with its bootstrap data.
+    field: &'static str,
+    /// A word in that data, and what it stands for.
+    word: Option<(&'static str, String)>,
 }
 
 #[derive(Default)]
@@ -77,7 +79,13 @@ impl Deliveries {
         let anchor = known_anchor::<D>(host).unwrap_or_default();
         let may_read = may_boot(&anchor, &D::goal(host, Some(&self.depot))) == MayBoot::Medium;
         let shipment = D::shipment(host).filter(|_| may_read)?;
-        Some(Served { host: ObjectId::of(host), owner: host.owner_ref(&()), shipment })
+        Some(Served {
+            host: ObjectId::of(host),
+            owner: host.owner_ref(&()),
+            shipment,
+            field: D::BOOTSTRAP_FIELD,
+            word: D::provider_word(host),
+        })
     }
 
     fn find(&self, deployment: &str) -> Option<Served> {
@@ -88,9 +96,10 @@ impl Deliveries {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn read(&self, host: &ObjectId, name: &str) -> Result<Bootstrap, Unavailable> {
+    async fn read(&self, served: &Served, name: &str) -> Result<Bootstrap, Unavailable> {
+        let Served { host, field, word, .. } = served;
         let id = ObjectId::named::<Secret>(host.namespace.as_deref(), name);
-        let unavailable = |what: &str| Unavailable { why: format!("{id:#}, named in spec.userDataSecretRef, {what}") };
+        let unavailable = |what: &str| Unavailable { why: format!("{id:#}, named in {field}, {what}") };
         let secret = id
             .api::<Secret>(&self.client)
             .get_opt(name)
@@ -100,7 +109,7 @@ impl Deliveries {
         let value = data.get("value").filter(|value| !value.0.is_empty());
         let value = value.ok_or_else(|| unavailable("has no key value"))?;
         let format = data.get("format").map_or(&b""[..], |format| &format.0);
-        Ok(Bootstrap { bytes: named_after(host, &value.0), content_type: content_type(format) })
+        Ok(Bootstrap { bytes: named_after(word.as_ref(), &value.0), content_type: content_type(format) })
     }
 }
 
@@ -135,10 +144,9 @@ impl Directory for Deliveries {
 
     fn bootstrap<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Bootstrap, Unavailable>> {
         async move {
-            match self.find(&delivery.holder.deployment) {
-                Some(Served { host, shipment: Shipment { configuration: Configuration::In(secret), .. }, .. }) => {
-                    self.read(&host, &secret).await
-                }
+            let served = self.find(&delivery.holder.deployment);
+            match served.as_ref().map(|served| (served, &served.shipment.configuration)) {
+                Some((served, Configuration::In(secret))) => self.read(served, secret).await,
                 _ => Err(Unavailable { why: "the host was released meanwhile".to_owned() }),
             }
         }
@@ -163,10 +171,9 @@ impl Directory for Deliveries {
 }
 
 /// Whoever writes a template does not know on which server it will be used. Only text has such words.
-fn named_after(host: &ObjectId, data: &[u8]) -> Bytes {
-    let provider = ProviderId::new(host.namespace(), &host.name);
-    match (std::str::from_utf8(data), provider) {
-        (Ok(text), Some(provider)) => text.replace(PROVIDER_ID_WORD, &provider.to_string()).into(),
+fn named_after(word: Option<&(&'static str, String)>, data: &[u8]) -> Bytes {
+    match (std::str::from_utf8(data), word) {
+        (Ok(text), Some((word, provider))) => text.replace(word, provider).into(),
         _ => Bytes::copy_from_slice(data),
     }
 }
@@ -185,7 +192,7 @@ mod tests {
 
     #[test]
     fn bootstrap_data_learns_the_name_of_its_server_and_is_not_changed_otherwise() {
-        let host = ObjectId::named::<api::beskar7::PhysicalHost>(Some("racks"), "server-01");
+        let word = ("BESKAR7_PROVIDER_ID", "b7://racks/server-01".to_owned());
         let table: [(&[u8], &[u8]); 3] = [
             (
                 b"provider-id: BESKAR7_PROVIDER_ID\nx: 'BESKAR7_PROVIDER_ID'",
@@ -195,7 +202,7 @@ mod tests {
             (b"\xff BESKAR7_PROVIDER_ID", b"\xff BESKAR7_PROVIDER_ID"),
         ];
         for (data, expected) in table {
-            assert_eq!(named_after(&host, data), expected);
+            assert_eq!(named_after(Some(&word), data), expected);
         }
     }
 }

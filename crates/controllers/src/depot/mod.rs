@@ -4,8 +4,8 @@
 //! [`BootSession`](api::boot::BootSession) of each deployment, which the leader reads ([`Sessions`]). Only the leader makes URLs.
 
 mod deliveries;
+mod image_check;
 mod inbox;
-mod inspector;
 mod key;
 mod sessions;
 
@@ -28,7 +28,7 @@ use crate::clock::Clock;
 use crate::dialect::HostDialect;
 
 use self::deliveries::Deliveries;
-pub(crate) use self::inspector::{Inspector, Question};
+pub(crate) use self::image_check::{ImageCheck, ImageWords, Question};
 pub use self::key::KeyError;
 pub use self::sessions::{Session, Sessions};
 
@@ -163,14 +163,6 @@ fn order_with(image: &str, family: Family, config_url: &str) -> Result<IsoOrder,
     let parameters =
         family.parameters(config_url).map_err(|error| Failure::new(Kind::OrderInvalid, format!("{error}.")))?;
     Ok(IsoOrder { url: image.to_owned(), parameters })
-}
-
-/// What to say where no boot URL was given.
-pub(crate) fn boot_url_missing() -> Failure {
-    Failure::new(
-        Kind::BootUrlMissing,
-        "RemoteConfig hands the image to the BMC through the boot service, but the operator does not know under which address BMCs and servers reach it. Start it with --boot-url (BESKAR7_BOOT_URL), such as http://192.0.2.5:8082.",
-    )
 }
 
 fn link_failure(error: &LinkError) -> Failure {

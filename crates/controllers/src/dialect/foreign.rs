@@ -32,12 +32,19 @@ impl HostDialect for ForeignHosts {
     const OURS: Ownership = Ownership { manager: "foreign", conditions: &[] };
     const RECORD: &'static [&'static str] = &[];
     const SERVED: &'static str = "";
+    const CREDENTIALS_FIELD: &'static str = "";
+    const CA_BUNDLE_FIELD: &'static str = "";
+    const BOOTSTRAP_FIELD: &'static str = "";
 
     fn goal(_: &Node, _: Option<&Depot>) -> Goal {
         Goal::default()
     }
 
     fn shipment(_: &Node) -> Option<Shipment> {
+        None
+    }
+
+    fn provider_word(_: &Node) -> Option<(&'static str, String)> {
         None
     }
 

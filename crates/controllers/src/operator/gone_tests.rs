@@ -10,6 +10,7 @@ use bmc::{InProcess, Transport};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::beskar7::PhysicalHosts;
 use crate::clock::TokioClock;
 use crate::watches::Change;
 

@@ -121,6 +121,7 @@ impl Temper {
 }
 
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct Server {
     pub(super) temper: Temper,
     pub(super) on: bool,

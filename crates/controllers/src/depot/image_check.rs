@@ -1,4 +1,4 @@
-//! Looks at the images that machines ask for, before a server is claimed for them.
+//! Checks the images that claims ask for, before a server is claimed for them.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -35,10 +35,22 @@ pub(crate) struct Question {
     pub(crate) config_url: Option<String>,
     /// What the server boots with, if that was said.
     pub(crate) firmware: Option<Firmware>,
+    pub(crate) words: ImageWords,
 }
 
-/// Has images looked at, each once for all who ask.
-pub(crate) struct Inspector {
+/// What a dialect calls what an image is asked for with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ImageWords {
+    /// The field with its URL.
+    pub(crate) image: &'static str,
+    /// The field that says what the server boots with.
+    pub(crate) firmware: &'static str,
+    /// What to do about an image that no kernel parameters can be written into.
+    pub(crate) advice: &'static str,
+}
+
+/// Has images checked, each once for all who ask.
+pub(crate) struct ImageCheck {
     depot: Arc<Depot>,
     wake: UnboundedSender<ObjectId>,
     verdicts: Arc<Mutex<HashMap<Question, Verdict>>>,
@@ -53,7 +65,7 @@ struct Verdict {
     waiting: Option<Vec<ObjectId>>,
 }
 
-impl Inspector {
+impl ImageCheck {
     pub(crate) fn new(depot: Arc<Depot>, wake: UnboundedSender<ObjectId>) -> Self {
         Self { depot, wake, verdicts: Arc::default(), tasks: TaskTracker::new() }
     }
@@ -123,7 +135,8 @@ fn tell_slow(known: &Mutex<HashMap<Question, Verdict>>, question: &Question, wak
     verdict.image = Image::Unreachable(Refused {
         reason: "IsoServerSlow".to_owned(),
         message: format!(
-            "imageURL {}: its server sends slowly, the boot configuration of the image is still being read after {} s. It goes on by itself.",
+            "{} {}: its server sends slowly, the boot configuration of the image is still being read after {} s. It goes on by itself.",
+            question.words.image,
             without_query(&question.image),
             SLOW_AFTER.as_secs()
         ),
@@ -147,11 +160,11 @@ async fn inspect(depot: &Depot, question: &Question) -> Image {
     };
     match depot.images.prepare(&order).await {
         Ok(image) => match question.firmware.filter(|firmware| !image.covers(*firmware)) {
-            Some(firmware) => Image::Bad(not_for(firmware, &question.image)),
+            Some(firmware) => Image::Bad(not_for(firmware, question)),
             None => Image::Good,
         },
-        Err(problem) if problem.is_transient() => Image::Unreachable(refused(&problem, &question.image)),
-        Err(problem) => Image::Bad(refused(&problem, &question.image)),
+        Err(problem) if problem.is_transient() => Image::Unreachable(refused(&problem, question)),
+        Err(problem) => Image::Bad(refused(&problem, question)),
     }
 }
 
@@ -167,27 +180,25 @@ fn nobody() -> Holder {
     }
 }
 
-fn refused(problem: &Problem, image: &str) -> Refused {
-    let advice = match problem {
-        Problem::Iso(_) => {
-            " Use another image, or one that brings its configuration with it, with provisioningMode PreBakedISO."
-        }
-        _ => "",
-    };
-    let told = format!("imageURL {}: {problem}.{advice}", without_query(image));
+fn refused(problem: &Problem, question: &Question) -> Refused {
+    let mut told = format!("{} {}: {problem}.", question.words.image, without_query(&question.image));
+    if matches!(problem, Problem::Iso(_)) {
+        told = format!("{told} {}", question.words.advice);
+    }
     Refused { reason: problem.reason().to_owned(), message: told }
 }
 
-fn not_for(firmware: Firmware, image: &str) -> Refused {
+fn not_for(firmware: Firmware, question: &Question) -> Refused {
     let (mode, other) = match firmware {
         Firmware::Uefi => ("UEFI", "Legacy"),
         Firmware::Bios => ("Legacy", "UEFI"),
     };
-    let image = without_query(image);
+    let (words, image) = (question.words, without_query(&question.image));
     Refused {
         reason: "BootModeNotCovered".to_owned(),
         message: format!(
-            "imageURL {image}: the kernel parameters can be written into what {other} boots of this image, but not into what {mode} boots. Use bootMode {other}, or another image."
+            "{} {image}: the kernel parameters can be written into what {other} boots of this image, but not into what {mode} boots. Use {} {other}, or another image.",
+            words.image, words.firmware
         ),
     }
 }
@@ -248,17 +259,23 @@ mod tests {
             images: Arc::new(Images::new(fetcher)),
         });
         let (wake, mut woken) = mpsc::unbounded_channel();
-        let inspector = Inspector::new(depot, wake);
-        let question = Question { image: url, family: Family::Kairos, config_url: None, firmware: None };
+        let check = ImageCheck::new(depot, wake);
+        let question = Question {
+            image: url,
+            family: Family::Kairos,
+            config_url: None,
+            firmware: None,
+            words: ImageWords { image: "image", firmware: "firmware", advice: "" },
+        };
         let asker = ObjectId::named::<Beskar7Machine>(Some("racks"), "node-01");
-        inspector.look(&question, &asker);
+        check.look(&question, &asker);
         let begun = Instant::now();
         for (reason, seconds) in [("IsoServerSlow", 10), ("IsoServerTooSlow", 120)] {
             assert_eq!(woken.recv().await.unwrap(), asker);
-            let Image::Unreachable(why) = inspector.verdict(&question) else { panic!("{reason}") };
+            let Image::Unreachable(why) = check.verdict(&question) else { panic!("{reason}") };
             assert_eq!((why.reason.as_str(), begun.elapsed().as_secs()), (reason, seconds), "{}", why.message);
             assert!(why.message.contains("/os.iso") && !why.message.contains("secret"), "{}", why.message);
-            inspector.look(&question, &asker);
+            check.look(&question, &asker);
         }
     }
 }
