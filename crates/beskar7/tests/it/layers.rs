@@ -156,7 +156,7 @@ fn shared_sources(folder: &Path) -> Vec<PathBuf> {
         let name = path.file_name().unwrap().to_str().unwrap();
         if path.is_dir() && !["beskar7", "simulation", "tests"].contains(&name) {
             found.extend(shared_sources(&path));
-        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && name != "foreign.rs" {
+        } else if path.extension().is_some_and(|it| it == "rs") && !name.ends_with("tests.rs") && name != "foreign.rs" {
             found.push(path);
         }
     }
