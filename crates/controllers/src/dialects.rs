@@ -4,13 +4,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::beskar7::PhysicalHosts;
+use crate::beskar7;
 use crate::dialect::HostDialect as _;
 
 /// A family of resources that describe servers, and who wants what of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
-    /// PhysicalHost, Beskar7Machine and Beskar7Cluster.
+    /// Our own.
     Beskar7,
 }
 
@@ -21,7 +21,7 @@ impl Dialect {
     /// Its name, as users write it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Beskar7 => PhysicalHosts::NAME,
+            Self::Beskar7 => beskar7::Hosts::NAME,
         }
     }
 }

@@ -145,14 +145,7 @@ impl Operator {
                 let Some(depot) = Depot::open(&self.client, boot, &shutdown).await? else { return Ok(()) };
                 let (client, hosts) = (self.client.clone(), self.api());
                 let (watch, clock) = (self.watch_config(), self.clock.clone());
-                servers.spawn(depot.serve::<<beskar7::Claims as ClaimDialect>::Hosts>(
-                    client,
-                    hosts,
-                    watch,
-                    boot,
-                    clock,
-                    stop.clone(),
-                )?);
+                servers.spawn(depot.serve::<beskar7::Hosts>(client, hosts, watch, boot, clock, stop.clone())?);
                 Some(depot)
             }
             None => None,
@@ -194,12 +187,12 @@ impl Operator {
     async fn work_while_fit(&self, term: CancellationToken, readiness: &Readiness, depot: Option<Arc<Depot>>) {
         let herald = Herald::new(self.client.clone());
         let mut definition = Definition::new(&self.client, &herald);
-        while term.run_until_cancelled(definition.is_fit::<beskar7::PhysicalHosts>(self.api())).await.is_some() {
+        while term.run_until_cancelled(definition.is_fit::<beskar7::Hosts>(self.api())).await.is_some() {
             let shift = term.child_token();
             let mut work = std::pin::pin!(self.work(shift.clone(), readiness, depot.clone()));
             tokio::select! {
                 () = &mut work => break,
-                () = definition.is_unfit::<beskar7::PhysicalHosts>() => {}
+                () = definition.is_unfit::<beskar7::Hosts>() => {}
             }
             shift.cancel();
             work.await;

@@ -41,6 +41,8 @@ use crate::writer::Ownership;
 /// What is ours in the status of every kind of this dialect.
 const OURS: Ownership = Ownership { manager: names::FIELD_MANAGER, conditions: &types::ALL };
 
+pub(crate) type Hosts = PhysicalHosts;
+
 /// PhysicalHosts.
 #[derive(Debug, Clone, Copy)]
 pub struct PhysicalHosts;
