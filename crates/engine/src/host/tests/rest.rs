@@ -56,6 +56,7 @@ fn what_is_wrong_with_an_object_costs_no_write_until_something_changes() {
     garbled.annotation = Some("garbage".into());
     let mut elsewhere = World::provisioned();
     elsewhere.target = "elsewhere".into();
+    #[allow(clippy::useless_vec, reason = "an array of worlds is too large for the stack")]
     for world in vec![torn, duplicate, garbled, elsewhere] {
         let (writes, looks) = a_day(world);
         assert_eq!((writes, looks), (0, 0));
