@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api::capi::BLOCK_MOVE_ANNOTATION;
 use engine::claim::{self, Act, Goal, Memory, Owner, Refusal, Sight, Standing, step};
-use engine::host::{Claim, Consumer};
+use engine::host::Consumer;
 use engine::placement::{BootWay, Request};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
@@ -243,7 +243,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         }
         for act in &decision.step.acts {
             if matches!(act, Act::Release { .. } | Act::GiveBack { .. })
-                && let Some(why) = self.paused_now(key, decision).await
+                && let Some(why) = self.paused_now(key).await
             {
                 info!(claim = %key, why, "no host is released");
                 return Ok(Next::Rest(Some(LOOK_AGAIN)));
@@ -344,7 +344,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     /// Why nothing may be done to the host of a claim, as of now and not as of the watch: a server is at stake.
-    async fn paused_now(&self, key: &ObjectId, decision: &Decision) -> Option<String> {
+    async fn paused_now(&self, key: &ObjectId) -> Option<String> {
         self.cluster_api.as_ref()?;
         let consumer = Consumer {
             api_version: D::Claim::api_version(&()).into_owned(),
@@ -352,8 +352,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             namespace: key.namespace().to_owned(),
             name: key.name.clone(),
         };
-        let claim = Claim { id: decision.memory.id.clone().unwrap_or_default(), consumer };
-        consumer::pause(&self.client, &claim, key.namespace(), true).await
+        consumer::pause(&self.client, &consumer, key.namespace(), true).await
     }
 
     async fn release(&self, decision: &Decision, quarantine: Option<&str>) -> Result<(), WriteError> {

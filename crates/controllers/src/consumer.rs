@@ -20,11 +20,11 @@ pub fn id_by_words(consumer: &Consumer) -> String {
 
 /// Looks up who claimed. Whatever is not certain is [`Presence::Unknown`]: nobody's server is released on a guess.
 pub async fn presence(client: &Client, claim: &Claim, host_namespace: &str) -> Presence {
-    let consumer = &claim.consumer;
-    if consumer.kind.is_empty() || consumer.api_version.is_empty() {
+    let named = |consumer: &&Consumer| !consumer.kind.is_empty() && !consumer.api_version.is_empty();
+    let Some(consumer) = claim.consumer.as_ref().filter(named) else {
         // A claim made by hand that refers to nothing: there is nobody to ask.
         return Presence::Gone;
-    }
+    };
     match find(client, consumer, host_namespace).await {
         Ok(Some(object)) if is_namesake(&object, claim) => Presence::Gone,
         Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Presence::Leaving,
@@ -36,7 +36,7 @@ pub async fn presence(client: &Client, claim: &Claim, host_namespace: &str) -> P
 
 /// Looks up who claims, before anything is done for it: whoever wrote the claim's id there bears it too.
 pub async fn claimer(client: &Client, claim: &Claim, host_namespace: &str) -> Presence {
-    let consumer = &claim.consumer;
+    let Some(consumer) = &claim.consumer else { return Presence::Gone };
     match find(client, consumer, host_namespace).await {
         Ok(Some(object)) if object.annotations().get(CLAIM_ID) != Some(&claim.id) => Presence::Gone,
         Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Presence::Leaving,
@@ -46,10 +46,9 @@ pub async fn claimer(client: &Client, claim: &Claim, host_namespace: &str) -> Pr
     }
 }
 
-/// Why nothing may be done for a claim now: its machine or the cluster of its machine is paused, or that cannot be told.
-/// Only Cluster API's own are asked; a claim by anybody else has no cluster, and without Cluster API nobody has.
-pub async fn pause(client: &Client, claim: &Claim, host_namespace: &str, cluster_api: bool) -> Option<String> {
-    let consumer = &claim.consumer;
+/// Why nothing may be done for a consumer now: it is a machine that is paused or whose cluster is, or that cannot be told.
+/// Only Cluster API's own are asked; anybody else has no cluster, and without Cluster API nobody has.
+pub async fn pause(client: &Client, consumer: &Consumer, host_namespace: &str, cluster_api: bool) -> Option<String> {
     if !group_of(consumer).ends_with(CLUSTER_API) {
         return None;
     }
@@ -126,7 +125,7 @@ async fn get(
 
 /// Whether an object claims under another id than the claimer that we know, and so only bears its name.
 fn is_namesake(object: &impl ResourceExt, claim: &Claim) -> bool {
-    let given = claim.id != id_by_words(&claim.consumer);
+    let given = claim.consumer.as_ref().is_none_or(|consumer| claim.id != id_by_words(consumer));
     given && object.annotations().get(CLAIM_ID).is_some_and(|id| *id != claim.id)
 }
 

@@ -213,7 +213,7 @@ impl<D: HostDialect> HostLoop<D> {
             // A paused host that has to be looked at before something can be done to it stays paused meanwhile.
             let is_held = D::shows_pause(case.host) && next.look.is_some() && next.record.wait.is_some();
             if !may_act && (next.ask.is_some() || !next.acts.is_empty() || is_held) {
-                self.check_pause(&case.key, &next).await?;
+                self.check_pause(case, &next).await?;
                 may_act = true;
                 continue;
             }
@@ -239,9 +239,10 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// A host whose cluster is paused is looked at, but nothing is done to it.
-    async fn check_pause(&self, key: &ObjectId, step: &Step) -> Result<(), Paused> {
-        let Some(claim) = &step.record.anchor.claim else { return Ok(()) };
-        match consumer::pause(&self.client, claim, key.namespace(), self.cluster_api).await {
+    async fn check_pause(&self, case: &Case<'_, D>, step: &Step) -> Result<(), Paused> {
+        let recorded = step.record.anchor.claim.as_ref().and_then(|claim| claim.consumer.as_ref());
+        let Some(consumer) = recorded.or(case.goal.consumer.as_ref()) else { return Ok(()) };
+        match consumer::pause(&self.client, consumer, case.key.namespace(), self.cluster_api).await {
             Some(why) => Err(Paused {
                 why,
                 number: step.record.acted,

@@ -144,6 +144,11 @@ impl Kind {
         Self::Internal,
     ];
 
+    /// The kind that users see under this word.
+    pub fn named(reason: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.reason() == reason)
+    }
+
     /// What a retry is worth.
     pub fn class(self) -> Class {
         match self {

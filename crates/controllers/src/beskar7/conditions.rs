@@ -5,7 +5,7 @@ use api::beskar7::{PhysicalHost, PhysicalHostStatus, names};
 use api::capi::Condition;
 use bmc::Address;
 use engine::failure::{Class, Failure};
-use engine::host::{ASSUMED_BOOTED, Note, Phase, runs_unasked};
+use engine::host::{ASSUMED_BOOTED, Claim, Note, Phase, runs_unasked};
 use kube::ResourceExt as _;
 
 use super::findings::{Finding, holds, known, not, put, unknown};
@@ -112,7 +112,7 @@ fn available(view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Findin
         (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
         (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),
         (Phase::Preparing | Phase::Provisioning | Phase::Provisioned, _) => {
-            let by = record.anchor.claim.as_ref().map(|claim| claim.consumer.to_string()).unwrap_or_default();
+            let by = record.anchor.claim.as_ref().map(Claim::holder).unwrap_or_default();
             info(reason::CLAIMED, &format!("Claimed by {by}."))
         }
         (Phase::Deprovisioning, _) => info(reason::DEPROVISIONING, "Released; being switched off and cleaned up."),
@@ -195,6 +195,7 @@ fn remarks(view: &View<'_, PhysicalHost>) -> impl Iterator<Item = Finding> {
         let (type_, severity, reason) = match note {
             Note::Adopted { .. } => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ADOPTED),
             Note::OrderChanged => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ORDER_CHANGED),
+            Note::NeverOff => (types::POWER_REQUEST_IN_EFFECT, Condition::INFO, note.name()),
             Note::PowerRequestOutdated { .. } => {
                 (types::POWER_REQUEST_IN_EFFECT, Condition::INFO, reason::POWER_REQUEST_OUTDATED)
             }

@@ -31,9 +31,7 @@ use serde_json::json;
 use self::shipment::boot_url_missing;
 use crate::consumer::id_by_words;
 use crate::depot::{Depot, Shipment};
-use crate::dialect::{
-    ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, merge, server_identity, settled_anchor,
-};
+use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, merge, server_identity};
 use crate::object::ObjectId;
 use crate::roster::{Free, Offer};
 use crate::writer::Ownership;
@@ -67,6 +65,8 @@ impl HostDialect for PhysicalHosts {
         let annotation = |name: &str| host.annotations().get(name).filter(|value| !value.is_empty()).cloned();
         Goal {
             road: road(host),
+            quarantine: host.annotations().contains_key(names::QUARANTINE),
+            consumer: claim.as_ref().and_then(|claim| claim.consumer.clone()),
             author: claim.as_ref().map(|claim| author(host, claim)).unwrap_or_default(),
             claim,
             order,
@@ -82,6 +82,7 @@ impl HostDialect for PhysicalHosts {
             pin_on_first_use: host.spec.redfish_connection.trust_on_first_use == Some(true),
             release: annotation(names::RELEASE),
             provision: annotation(names::PROVISION),
+            ..Goal::default()
         }
     }
 
@@ -215,19 +216,7 @@ fn road(host: &PhysicalHost) -> Road {
             Deletion::CleanUp
         });
     }
-    if host.spec.maintenance.is_some() {
-        Road::Park
-    } else if is_quarantined(host) {
-        Road::Quarantine
-    } else {
-        Road::Manage
-    }
-}
-
-/// A host that is kept from others is first cleaned up.
-fn is_quarantined(host: &PhysicalHost) -> bool {
-    let in_use = || settled_anchor::<PhysicalHosts>(host).ok().flatten().is_some_and(|anchor| anchor.is_in_use());
-    host.annotations().contains_key(names::QUARANTINE) && !in_use()
+    if host.spec.maintenance.is_some() { Road::Park } else { Road::Manage }
 }
 
 /// A claimer says who it is by a random id. A reference written by hand has none: then its own words identify it.
@@ -241,14 +230,14 @@ fn claim(host: &PhysicalHost) -> Option<Claim> {
     };
     let given = host.annotations().get(names::CLAIM_ID).filter(|id| !id.is_empty());
     let id = given.cloned().unwrap_or_else(|| id_by_words(&consumer));
-    Some(Claim { id, consumer })
+    Some(Claim { id, consumer: Some(consumer) })
 }
 
 /// Whoever bears the claim's id itself can be asked about it, if it is named well enough.
 fn author(host: &PhysicalHost, claim: &Claim) -> Author {
     let given = host.annotations().get(names::CLAIM_ID) == Some(&claim.id);
-    let named = !claim.consumer.api_version.is_empty() && !claim.consumer.kind.is_empty();
-    if given && named { Author::Claimer } else { Author::Hand }
+    let named = |consumer: &Consumer| !consumer.api_version.is_empty() && !consumer.kind.is_empty();
+    if given && claim.consumer.as_ref().is_some_and(named) { Author::Claimer } else { Author::Hand }
 }
 
 fn known_anchor(host: &PhysicalHost) -> Option<Anchor> {

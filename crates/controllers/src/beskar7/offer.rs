@@ -4,8 +4,9 @@ use api::beskar7::conditions::{BOOT_SERVED, HOST_INSPECTED, reason};
 use api::beskar7::{Beskar7Machine, HardwareDetails, PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
 use api::capi::{self, AddressType, Condition, MachineAddress};
 use engine::claim::{Host, Refused};
-use engine::host::{Anchor, Claim, Consumer, Milestone, Phase, is_running, runs_unasked};
-use engine::placement::{Availability, Candidate, Capacity, MediaWays};
+use engine::failure::Kind;
+use engine::host::{self, Anchor, Availability, Consumer, Goal, Milestone, Overview, Phase, Record};
+use engine::placement::{self, Candidate, Capacity, MediaWays};
 use engine::server::PowerState;
 use kube::ResourceExt;
 
@@ -16,23 +17,25 @@ use crate::roster::{Free, Holding, Offer, OrderOnHost};
 
 pub(super) fn offer(host: &PhysicalHost) -> Offer {
     let anchor = settled_anchor::<PhysicalHosts>(host).ok().flatten();
-    let candidate = candidate(host, anchor.as_ref());
-    let holdings = holdings(host, anchor.as_ref());
-    let free = anchor.filter(|_| candidate.availability == Availability::Free).map(|anchor| {
-        let request = PhysicalHosts::goal(host, None).power_request();
-        Box::new(Free { anchor, request })
-    });
+    let goal = PhysicalHosts::goal(host, None);
+    let record = PhysicalHosts::record(host);
+    let overview = overview(host, &goal, anchor.as_ref(), record.as_ref());
+    let candidate = candidate(host, &overview);
+    let holdings = holdings(host, &overview, record.as_ref());
+    let is_free = candidate.availability == placement::Availability::Free;
+    let request = goal.power_request();
+    let free = anchor.filter(|_| is_free).map(|anchor| Box::new(Free { anchor, request }));
     Offer { candidate, holdings, free }
 }
 
-fn candidate(host: &PhysicalHost, anchor: Option<&Anchor>) -> Candidate {
+fn candidate(host: &PhysicalHost, overview: &Overview<'_>) -> Candidate {
     let annotation = |name: &str| host.annotations().get(name);
     Candidate {
         namespace: host.namespace().unwrap_or_default(),
         name: host.name_any(),
         taints: Vec::new(),
         labels: host.labels().clone(),
-        availability: availability(host, anchor),
+        availability: availability(host, overview),
         rack: host.labels().get(names::RACK_LABEL).filter(|rack| !rack.is_empty()).cloned(),
         capacity: host.status.as_ref().and_then(capacity),
         media: host.status.as_ref().and_then(media),
@@ -41,38 +44,47 @@ fn candidate(host: &PhysicalHost, anchor: Option<&Anchor>) -> Candidate {
     }
 }
 
-fn availability(host: &PhysicalHost, anchor: Option<&Anchor>) -> Availability {
-    if let Some(claim) = super::claim(host) {
-        let group = host.annotations().get(names::CLAIM_GROUP).cloned();
-        return Availability::Held { holder: claim.consumer.to_string(), group };
-    }
+/// What the engine can tell of a host from its object.
+fn overview<'a>(
+    host: &PhysicalHost,
+    goal: &'a Goal,
+    anchor: Option<&'a Anchor>,
+    record: Option<&Record>,
+) -> Overview<'a> {
     let status = host.status.as_ref();
-    let state = status.and_then(|status| status.state.as_deref()).unwrap_or("not looked at yet");
-    let unavailable = |why: &str| Availability::Unavailable(why.to_owned());
-    if host.metadata.deletion_timestamp.is_some() {
-        return unavailable(states::DELETING);
-    }
-    if host.annotations().contains_key(names::QUARANTINE) {
-        return unavailable("Quarantined");
-    }
-    if host.annotations().contains_key(capi::PAUSED_ANNOTATION) {
-        return unavailable("Paused");
-    }
     let fault = status.and_then(|status| status.fault.as_ref());
-    if let Some(fault) = fault {
-        return unavailable(&format!("{state}: {}", fault.reason));
-    }
-    if state != states::AVAILABLE || anchor.is_some_and(Anchor::is_in_use) || host.spec.maintenance.is_some() {
-        return unavailable(state);
-    }
     let power = status.and_then(|status| status.observed_power_state.as_deref()).unwrap_or_default();
-    // What was asked before the last release does not count.
-    let online = host.spec.online.filter(|_| anchor.is_none_or(|anchor| anchor.outdated.is_none()));
-    let power = PowerState::named(power);
-    if runs_unasked(power, online, host.spec.claimable_while_running == Some(true)) {
-        return Availability::Running;
+    Overview {
+        goal,
+        anchor,
+        phase: record.map(|record| record.phase),
+        fault: fault.map(|fault| Kind::named(&fault.reason).unwrap_or(Kind::Internal)),
+        power: PowerState::named(power),
+        paused: host.annotations().contains_key(capi::PAUSED_ANNOTATION),
     }
-    if is_running(power) && online == Some(false) { unavailable("being switched off") } else { Availability::Free }
+}
+
+/// Whether it can be had, in the words that users know.
+fn availability(host: &PhysicalHost, overview: &Overview<'_>) -> placement::Availability {
+    let state = host.status.as_ref().and_then(|status| status.state.as_deref()).unwrap_or("not looked at yet");
+    let why = match overview.availability() {
+        Availability::Free => return placement::Availability::Free,
+        Availability::Running => return placement::Availability::Running,
+        Availability::Held(claim) => {
+            let group = host.annotations().get(names::CLAIM_GROUP).cloned();
+            return placement::Availability::Held { holder: claim.holder(), group };
+        }
+        Availability::Deleting => states::DELETING.to_owned(),
+        Availability::Quarantined => states::QUARANTINED.to_owned(),
+        Availability::Paused => "Paused".to_owned(),
+        Availability::Faulty(kind) => {
+            let told = host.status.as_ref().and_then(|status| status.fault.as_ref());
+            format!("{state}: {}", told.map_or(kind.reason(), |fault| fault.reason.as_str()))
+        }
+        Availability::SwitchingOff => "being switched off".to_owned(),
+        Availability::Aside | Availability::NotReady(_) => state.to_owned(),
+    };
+    placement::Availability::Unavailable(why)
 }
 
 /// What the server is made of, if that was read since it became this host's.
@@ -95,17 +107,14 @@ fn media(status: &PhysicalHostStatus) -> Option<MediaWays> {
     Some(MediaWays { drives: media.drives, schemes: media.schemes })
 }
 
-/// The claim on the object, and the claim that we act for if that is another one.
-fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
-    let spoken = super::claim(host);
-    let bound = anchor.and_then(|anchor| anchor.claim.clone());
-    let mut claims: Vec<Claim> = spoken.iter().cloned().collect();
-    claims.extend(bound.iter().filter(|bound| spoken.as_ref().is_none_or(|spoken| spoken.id != bound.id)).cloned());
-    if claims.is_empty() {
+/// The host as those see it who claim it.
+fn holdings(host: &PhysicalHost, overview: &Overview<'_>, record: Option<&Record>) -> Vec<Holding> {
+    let holdings = overview.holdings();
+    if holdings.is_empty() {
         return Vec::new();
     }
+    let anchor = overview.anchor;
     let status = host.status.clone().unwrap_or_default();
-    let record = super::status::record(&status);
     let hardware = status.hardware_details.as_ref().map(api::beskar7::Inventory::unpack);
     let (namespace, name) = (host.namespace().unwrap_or_default(), host.name_any());
     let provider = ProviderId::new(&namespace, &name).map(|id| id.to_string()).unwrap_or_default();
@@ -115,26 +124,26 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
     });
     let wait = status.waiting.as_ref().map(|wait| (wait.reason.clone(), wait.message.clone()));
     let wait = left_alone(host).or(wait).map(|(reason, message)| Refused { reason, message });
-    let refuses = record.as_ref().and_then(|record| Some(record.fault.as_ref()?.failure.kind.refuses_claim()));
+    let refuses = record.and_then(|record| Some(record.fault.as_ref()?.failure.kind.refuses_claim()));
     let told = |(reason, message): (&String, &String)| Refused { reason: reason.clone(), message: message.clone() };
-    claims
+    holdings
         .into_iter()
-        .map(|claim| Holding {
+        .map(|host::Holding { claim, claimed, bound }| Holding {
             host: Host {
                 name: name.clone(),
                 provider: provider.clone(),
-                claimed: spoken.as_ref().is_some_and(|spoken| spoken.id == claim.id),
-                bound: bound.as_ref().is_some_and(|bound| bound.id == claim.id),
-                phase: record.as_ref().map_or(Phase::Registering, |record| record.phase),
+                claimed,
+                bound,
+                phase: record.map_or(Phase::Registering, |record| record.phase),
                 milestone: anchor.map_or(Milestone::None, |anchor| anchor.milestone),
                 // Only its claimer knows what it wants now.
                 ordered: true,
                 refusal: fault.filter(|_| refuses == Some(true)).map(told),
                 fault: fault.map(told),
                 wait: wait.clone(),
-                power: record.as_ref().map_or(PowerState::Unknown, |record| record.power),
+                power: record.map_or(PowerState::Unknown, |record| record.power),
             },
-            claimant: claimant(&claim.consumer),
+            claimant: claimant(&claim.consumer.unwrap_or_default()),
             id: claim.id,
             addresses: addresses(&status),
             labels: host.labels().clone(),
@@ -148,7 +157,7 @@ fn holdings(host: &PhysicalHost, anchor: Option<&Anchor>) -> Vec<Holding> {
             },
             waiting: status.waiting.clone(),
             next_try: status.fault.as_ref().and_then(|fault| fault.next_try.as_ref()).map(|time| time.0),
-            assumed_booted: record.as_ref().is_some_and(|record| record.assumed_booted),
+            assumed_booted: record.is_some_and(|record| record.assumed_booted),
         })
         .collect()
 }

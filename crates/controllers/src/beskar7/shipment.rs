@@ -4,7 +4,7 @@ use api::beskar7::{OsFamily, PhysicalHost};
 use boot::os::Family;
 use boot::ticket::Holder;
 use engine::failure::{Failure, Kind};
-use engine::host::{Anchor, Claim, Milestone};
+use engine::host::{Anchor, Claim};
 use kube::ResourceExt as _;
 
 use crate::depot::{Configuration, Shipment};
@@ -30,26 +30,16 @@ pub(super) fn shipment(
         let every = if host.spec.boot_every_start == Some(true) { " every-start" } else { "" };
         let words = format!("{} remote {namespace}/{name} {image} {family} {found}{every}", claim.id);
         let deployment = deployment(&words, anchor);
-        let powered_on = anchor.is_some_and(|anchor| was_powered_on(anchor, &deployment));
+        let powered_on = anchor.is_some_and(|anchor| anchor.may_run(&deployment));
         // Tickets of the first releases do not say which kind their host is of.
         let holder = Holder { kind: String::new(), namespace, host: name, claim: claim.id.clone(), deployment };
         Shipment { holder, image, family, configuration, powered_on }
     }))
 }
 
-/// The id of a deployment: of the words of claim and order, and of when the server became free for it. A claim written by hand has the
-/// same words each time; what an earlier one was given must not open anything of a later one.
+/// The id of a deployment.
 pub(super) fn deployment(words: &str, anchor: Option<&Anchor>) -> String {
-    match anchor.and_then(|anchor| anchor.free_since) {
-        Some(since) => digest(&format!("{words} since {since}")),
-        None => digest(words),
-    }
-}
-
-/// `Written` is stored before the server is powered on, so whoever asks before cannot be the server.
-fn was_powered_on(anchor: &Anchor, deployment: &str) -> bool {
-    let may_run = matches!(anchor.milestone, Milestone::Written | Milestone::Provisioned);
-    may_run && anchor.deployment.as_deref() == Some(deployment)
+    digest(&Anchor::words_of_deployment(anchor, words))
 }
 
 fn configuration(host: &PhysicalHost) -> Result<Configuration, Failure> {

@@ -132,11 +132,15 @@ mod tests {
             Waiting::CheckingClaimer { consumer: consumer(), unknown: None },
             Waiting::CheckingClaimer { consumer: consumer(), unknown: Some("forbidden".into()) },
             Waiting::CheckingConsumer { consumer: consumer(), change: ClaimChange::Removed },
-            Waiting::CheckingConsumer { consumer: consumer(), change: ClaimChange::Replaced(consumer()) },
+            Waiting::CheckingConsumer {
+                consumer: consumer(),
+                change: ClaimChange::Replaced("Beskar7Machine lab/node-2".into()),
+            },
             Waiting::ConsumerGone { consumer: consumer() },
             Waiting::ConsumerLeaving { consumer: consumer() },
-            Waiting::Release { consumer: consumer(), author: Author::Claimer },
-            Waiting::Release { consumer: consumer(), author: Author::Hand },
+            Waiting::Release { consumer: Some(consumer()), author: Author::Claimer },
+            Waiting::Release { consumer: Some(consumer()), author: Author::Hand },
+            Waiting::Release { consumer: None, author: Author::Hand },
         ]
     }
 
@@ -192,7 +196,7 @@ mod tests {
             (Phase::Inspecting, Passage::BmcAnswers),
             (Phase::Available, Passage::InventoryTaken { claimable: true }),
             (Phase::Available, Passage::InventoryTaken { claimable: false }),
-            (Phase::Preparing, Passage::Claimed(consumer())),
+            (Phase::Preparing, Passage::Claimed("Beskar7Machine lab/node-1".into())),
             (Phase::Preparing, Passage::OwnerAsked),
             (Phase::Preparing, Passage::AnotherOrder),
             (Phase::Provisioning, Passage::BootPrepared),
@@ -202,7 +206,9 @@ mod tests {
             (Phase::Provisioned, Passage::AssumedBooted),
             (Phase::Deprovisioning, Passage::Released),
             (Phase::Available, Passage::ReleasedUntouched),
-            (Phase::Available, Passage::CleanedUp),
+            (Phase::Available, Passage::CleanedUp { off: true }),
+            (Phase::Available, Passage::CleanedUp { off: false }),
+            (Phase::Provisioned, Passage::External),
             (Phase::Detached, Passage::Detached),
             (Phase::Parked, Passage::Parked),
             (Phase::Quarantined, Passage::Quarantined),
@@ -213,7 +219,7 @@ mod tests {
 
     fn happenings() -> Vec<Happening> {
         let acting = |act: Act, cause: Cause, again: bool| Happening::Acting { acts: vec![act], cause, again };
-        let deployment = || Cause::Deployment { consumer: consumer() };
+        let deployment = || Cause::Deployment { consumer: Some(consumer()) };
         let prepare = vec![
             Act::EjectMedia,
             Act::InsertMedia { url: "https://user:word@images/os.iso?ticket=1".into() },
@@ -227,6 +233,9 @@ mod tests {
             acting(Act::ShutDown, Cause::Release { consumer: Some(consumer()) }, false),
             acting(Act::PowerOff, Cause::Release { consumer: None }, false),
             acting(Act::PowerOff, Cause::Deletion, false),
+            acting(Act::ShutDown, Cause::Maintenance, false),
+            acting(Act::PowerOff, Cause::HeldOff, false),
+            acting(Act::PowerOn, Cause::Deployment { consumer: None }, false),
             Happening::Acting { acts: prepare, cause: deployment(), again: false },
             Happening::Adopted { claim: "id-1".into() },
             Happening::Failed(told()),
@@ -261,6 +270,7 @@ mod tests {
             Note::Adopted { claim: "id-1".into(), asked: asked("true", false) },
             Note::Adopted { claim: "id-1".into(), asked: asked("node-1", true) },
             Note::OrderChanged,
+            Note::NeverOff,
             Note::PowerRequestOutdated { online: true, since: Since::Release },
             Note::PowerRequestOutdated { online: false, since: Since::Claim },
         ]

@@ -199,7 +199,7 @@ fn is_claimed_and_unasked(host: &Value) -> bool {
 pub(super) fn runs_for_its_owner(host: &Value) -> bool {
     let anchor = host["metadata"]["annotations"][ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
     let Some(Anchor { claim: Some(claim), milestone: Milestone::Provisioned, .. }) = anchor else { return false };
-    let claimed = host["spec"]["consumerRef"]["name"] == claim.consumer.name.as_str();
+    let claimed = claim.consumer.is_some_and(|consumer| host["spec"]["consumerRef"]["name"] == consumer.name.as_str());
     claimed && asked_power(host) != Some(false) && host["metadata"].get("deletionTimestamp").is_none()
 }
 

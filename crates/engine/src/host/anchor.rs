@@ -31,6 +31,12 @@ pub struct Anchor {
     /// It came to us already in use: we never started what runs on it.
     #[serde(skip_serializing_if = "is_false")]
     pub adopted: bool,
+    /// Somebody else put the system on the server: only its power is ours.
+    #[serde(skip_serializing_if = "is_false")]
+    pub external: bool,
+    /// The restart request for which the server was switched off and is not on again yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarting: Option<String>,
     /// When the server became free: when it was registered, or when its last release ended. It is part of the next deployment's id,
     /// so that no two deployments have the same one, even if their claims and orders have the same words.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,6 +221,8 @@ impl Anchor {
         self.deployment = None;
         self.milestone = Milestone::None;
         self.adopted = false;
+        self.external = false;
+        self.restarting = None;
         // Whoever claimed has not changed anything about the power, so the policy of the free host goes on.
         self.outdated.take_if(|outdated| outdated.since == Since::Claim);
         self.image = None;
@@ -244,6 +252,8 @@ impl Default for Anchor {
             deployment: None,
             milestone: Milestone::None,
             adopted: false,
+            external: false,
+            restarting: None,
             free_since: None,
             powered_on: false,
             outdated: None,

@@ -47,7 +47,8 @@ enum Kept {
 }
 
 impl Scene<'_> {
-    pub(super) fn start(&mut self) -> Flow {
+    /// Starts the server by its plan; one that runs is restarted.
+    pub(super) fn start(&mut self, runs: bool) -> Flow {
         self.record.media = None;
         self.record.anchor.milestone = Milestone::Written;
         self.record.assumed_booted = false;
@@ -55,7 +56,8 @@ impl Scene<'_> {
         // A restart that was asked for before this start has come with it; later it would tear the new system down.
         self.record.rebooted.clone_from(&self.goal.reboot);
         self.advance(Phase::Provisioning, Passage::BootPrepared);
-        self.act(Deed::PowerOn, vec![Act::PowerOn], Scope::Power);
+        let act = if runs { Act::Restart } else { Act::PowerOn };
+        self.act(Deed::PowerOn, vec![act], Scope::Power);
         self.wait(Waiting::PoweringOn, pace::POWER_LIMIT);
         STOP
     }
@@ -75,7 +77,7 @@ impl Scene<'_> {
         if is_ignored && self.has_another_order() {
             return self.prepare_another_order();
         }
-        let is_asked = is_ignored && self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
+        let is_asked = is_ignored && self.is_restart_asked();
         let is_off = self.glance().is_some_and(|seen| seen.power == PowerState::Off);
         if !(is_asked || (is_ignored && is_off)) {
             self.wait_out_fault()?;

@@ -17,14 +17,18 @@ pub enum Cause {
     },
     /// The order of a consumer.
     Deployment {
-        /// Who ordered.
-        consumer: Consumer,
+        /// Who ordered, if not the host's owner.
+        consumer: Option<Consumer>,
     },
     /// The end of a claim.
     Release {
         /// Whose claim it was.
         consumer: Option<Consumer>,
     },
+    /// The host is under maintenance, and to be off for that.
+    Maintenance,
+    /// Somebody wants the server to be kept off for now.
+    HeldOff,
     /// The host is deleted.
     Deletion,
 }
@@ -32,14 +36,19 @@ pub enum Cause {
 impl Scene<'_> {
     /// Why something is done now.
     pub(super) fn cause(&self, deed: Deed) -> Cause {
-        let consumer = self.record.anchor.claim.as_ref().map(|claim| claim.consumer.clone());
-        let deployment = || Cause::Deployment { consumer: consumer.clone().unwrap_or_default() };
+        let consumer = || self.record.anchor.claim.as_ref().and_then(|claim| claim.consumer.clone());
+        let restart = || Cause::RestartRequest { id: self.goal.reboot.clone().unwrap_or_default() };
         match (self.record.phase, deed) {
             (Phase::Deleting, _) => Cause::Deletion,
-            (_, Deed::Restart) => Cause::RestartRequest { id: self.goal.reboot.clone().unwrap_or_default() },
-            (Phase::Deprovisioning, _) => Cause::Release { consumer },
-            (Phase::Preparing, _) if self.goal.order.is_some() => deployment(),
-            (Phase::Provisioning, _) | (_, Deed::PrepareBoot | Deed::DisarmBoot) => deployment(),
+            (Phase::Parked, _) => Cause::Maintenance,
+            (_, Deed::Restart) => restart(),
+            (Phase::Deprovisioning, _) => Cause::Release { consumer: consumer() },
+            (Phase::Preparing, _) if self.goal.order.is_some() => Cause::Deployment { consumer: consumer() },
+            (Phase::Provisioning, _) | (_, Deed::PrepareBoot | Deed::DisarmBoot) => {
+                Cause::Deployment { consumer: consumer() }
+            }
+            _ if self.record.anchor.restarting.is_some() => restart(),
+            _ if self.goal.held_off.is_some() && deed != Deed::PowerOn => Cause::HeldOff,
             _ => Cause::PowerRequest { online: deed == Deed::PowerOn },
         }
     }

@@ -37,12 +37,12 @@ impl Scene<'_> {
         if self.goal.author == Author::Hand || self.sight.claimer == Presence::Exists {
             return GO_ON;
         }
+        let Some(consumer) = claim.consumer.clone() else { return GO_ON };
         if self.wait_out_fault().is_continue() {
             self.rest();
         }
         let again = pace::later(self.now(), pace::CONSUMER_AGAIN);
         self.again = Some(self.again.map_or(again, |rest| rest.min(again)));
-        let consumer = claim.consumer.clone();
         match &self.sight.claimer {
             Presence::Gone => self.refuse_ghost(consumer),
             Presence::Unknown(why) => {
@@ -77,8 +77,10 @@ impl Scene<'_> {
         if self.heed_release(&ours) {
             return Flow::Continue(Verdict::Released);
         }
+        // What the object ordered for itself, it ends itself.
+        let Some(consumer) = ours.consumer else { return Flow::Continue(Verdict::Released) };
         let change = match &self.goal.claim {
-            Some(other) => ClaimChange::Replaced(other.consumer.clone()),
+            Some(other) => ClaimChange::Replaced(other.holder()),
             None => ClaimChange::Removed,
         };
         let again = self.now() + pace::CONSUMER_AGAIN;
@@ -87,7 +89,7 @@ impl Scene<'_> {
             Presence::NotLookedUp => {
                 self.inquire = Some(Inquiry::Consumer);
                 self.again = Some(again);
-                self.wait_for_others(Waiting::CheckingConsumer { consumer: ours.consumer, change });
+                self.wait_for_others(Waiting::CheckingConsumer { consumer, change });
                 return Flow::Break(());
             }
             Presence::Exists => None,
@@ -95,13 +97,7 @@ impl Scene<'_> {
         };
         self.again = Some(again);
         let stale_release = self.goal.release.as_deref().map(shortened);
-        self.object_fault(Finding::ConsumerMismatch {
-            change,
-            consumer: ours.consumer,
-            claim: ours.id,
-            unknown,
-            stale_release,
-        })?;
+        self.object_fault(Finding::ConsumerMismatch { change, consumer, claim: ours.id, unknown, stale_release })?;
         Flow::Break(())
     }
 
@@ -120,7 +116,7 @@ impl Scene<'_> {
         let (Some(asked), Some(claim)) = (&self.goal.provision, &self.record.anchor.claim) else { return false };
         let settled = self.record.started.is_none_or(|started| self.now() >= pace::later(started, pace::POWER_AGAIN));
         let is_off = || self.seen(Scope::Power).is_some_and(|seen| seen.power == PowerState::Off);
-        claim.id == *asked || (claim.consumer.is_called(asked) && settled && is_off())
+        claim.id == *asked || (claim.is_of(asked) && settled && is_off())
     }
 
     /// Goes on if the claim holds. If it is gone, begins the release.

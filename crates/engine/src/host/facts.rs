@@ -84,8 +84,8 @@ pub enum Waiting {
     },
     /// The end of a claim on a host that is to be deleted.
     Release {
-        /// Who claims.
-        consumer: Consumer,
+        /// Who claims; `None` if the host orders for itself.
+        consumer: Option<Consumer>,
         /// Who wrote the claim.
         author: Author,
     },
@@ -184,7 +184,7 @@ impl Waiting {
             Self::ConsumerGone { consumer: consumer() },
             Self::ConsumerLeaving { consumer: consumer() },
         ];
-        let fault = || Kind::ALL.into_iter().find(|kind| kind.reason() == name).map(Self::NextTry);
+        let fault = || Kind::named(name).map(Self::NextTry);
         named.into_iter().find(|waiting| waiting.name() == name).or_else(fault)
     }
 }
@@ -195,7 +195,7 @@ pub enum ClaimChange {
     /// There is none any more.
     Removed,
     /// There is one of somebody else.
-    Replaced(Consumer),
+    Replaced(String),
 }
 
 /// Something that is wrong, found out by the engine itself.
@@ -460,8 +460,8 @@ pub enum Passage {
         /// Whether it can be claimed.
         claimable: bool,
     },
-    /// Somebody claimed it.
-    Claimed(Consumer),
+    /// This one claimed it.
+    Claimed(String),
     /// Its owner wants an adopted host to be provisioned.
     OwnerAsked,
     /// Another order was given after one that was not seen to boot.
@@ -472,12 +472,17 @@ pub enum Passage {
     Booted(Sign),
     /// It is assumed to have booted.
     AssumedBooted,
+    /// Somebody else looks after its system.
+    External,
     /// It was released.
     Released,
     /// It was released before anything was done.
     ReleasedUntouched,
-    /// It is off and cleaned up.
-    CleanedUp,
+    /// It is cleaned up.
+    CleanedUp {
+        /// Whether it is off, too.
+        off: bool,
+    },
     /// It is not ours for now.
     Detached,
     /// It is under maintenance.
@@ -515,6 +520,8 @@ pub enum Note {
     },
     /// The order was changed after it had been carried out.
     OrderChanged,
+    /// It is asked for a server without power that may never be switched off.
+    NeverOff,
     /// The power is not as the owner's request says, which was made before the host was claimed or released.
     PowerRequestOutdated {
         /// What the request says.
@@ -530,6 +537,7 @@ impl Note {
         match self {
             Self::Adopted { .. } => "Adopted",
             Self::OrderChanged => "OrderChanged",
+            Self::NeverOff => "NeverOff",
             Self::PowerRequestOutdated { .. } => "PowerRequestOutdated",
         }
     }

@@ -8,25 +8,42 @@ use crate::server::BootMode;
 
 /// What is wanted of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "wishes that have nothing to do with each other")]
 pub struct Goal {
     /// Whether and how we manage it.
     pub road: Road,
-    /// Who uses it.
+    /// What ends a deployment when it is gone.
     pub claim: Option<Claim>,
     /// Who wrote the claim.
     pub author: Author,
+    /// Who uses it: whose pause is a pause for its host.
+    pub consumer: Option<Consumer>,
+    /// Somebody else put a system on it and looks after that: only its power is ours.
+    pub external: bool,
+    /// Kept from everybody, once nobody uses it, until somebody has looked at it: watched, never touched.
+    pub quarantine: bool,
     /// What its user wants on it. Means nothing without a claim.
     pub order: Option<Order>,
     /// Whether it should have power; `None` leaves the power alone.
     pub online: Option<bool>,
     /// Tells a request for power from an earlier one of the same words.
     pub power_id: Option<String>,
+    /// What is asked of the power is a policy: it counts always, also if it was asked before a claim or a release.
+    pub power_is_policy: bool,
+    /// Keep it without power for as long as this is wanted, whatever else is asked of its power.
+    pub held_off: Option<Manner>,
+    /// Never take its power away: restart it instead.
+    pub never_off: bool,
+    /// Do without an inventory.
+    pub without_inventory: bool,
     /// Whether a machine may take it while its server runs although nobody asked for it.
     pub claimable_while_running: bool,
     /// Firmware to boot with.
     pub boot_mode: Option<BootMode>,
     /// A request to restart it, told from earlier ones by its id.
     pub reboot: Option<String>,
+    /// How a restart is done.
+    pub restart: Restart,
     /// A request to take its inventory again, told from earlier ones by its id.
     pub inspect: Option<String>,
     /// Pin the certificate that the BMC shows first.
@@ -47,8 +64,11 @@ pub enum Request {
 }
 
 impl Goal {
-    /// What is asked of the server's power, if anything is.
+    /// What is asked of the server's power, if anything is, and may be outdated by a claim or a release.
     pub fn power_request(&self) -> Option<PowerRequest> {
+        if self.power_is_policy {
+            return None;
+        }
         // It goes into the anchor, so whatever an annotation says must fit there.
         let id = self.power_id.as_ref().map(|id| id.chars().take(64).collect());
         Some(PowerRequest { online: self.online?, id })
@@ -74,12 +94,31 @@ pub enum Road {
     Manage,
     /// Under maintenance: watched, never touched.
     Park,
-    /// Kept from everybody until somebody has looked at it: watched, never touched.
-    Quarantine,
+    /// Under maintenance, and switched off for it: watched, otherwise never touched.
+    ParkOff,
     /// Not ours for now: neither watched nor touched.
     Detach,
     /// To be forgotten.
     Delete(Deletion),
+}
+
+/// How to take the power away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Ask the operating system first, cut the power when it does not listen.
+    Soft,
+    /// Cut it.
+    Hard,
+}
+
+/// How to restart a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Restart {
+    /// Reset it.
+    #[default]
+    Reset,
+    /// Switch it off in this manner, then on.
+    OffThenOn(Manner),
 }
 
 /// How to forget a host.
@@ -98,8 +137,21 @@ pub enum Deletion {
 pub struct Claim {
     /// Tells this claim from every other one, also of a consumer of the same name.
     pub id: String,
-    /// Who claims.
-    pub consumer: Consumer,
+    /// Who claims. `None` if the object orders for itself: then the claim ends when the object says so, and nobody is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<Consumer>,
+}
+
+impl Claim {
+    /// Who claims, as users call it.
+    pub fn holder(&self) -> String {
+        self.consumer.as_ref().map_or_else(|| "its owner".to_owned(), Consumer::to_string)
+    }
+
+    /// Whether somebody who calls its consumer that means this one.
+    pub(super) fn is_of(&self, name: &str) -> bool {
+        self.consumer.as_ref().is_some_and(|consumer| consumer.is_called(name))
+    }
 }
 
 /// Who wrote a claim.
@@ -128,7 +180,7 @@ pub struct Consumer {
 
 impl Consumer {
     /// Whether somebody who calls it that means this one.
-    pub(super) fn is_called(&self, name: &str) -> bool {
+    fn is_called(&self, name: &str) -> bool {
         !self.name.is_empty()
             && (name == self.name || name == format!("{}/{}", self.namespace, self.name) || name == self.to_string())
     }

@@ -3,13 +3,12 @@
 use jiff::SignedDuration;
 
 use super::{
-    Ask, Asked, Deed, Finding, Happening, Milestone, Neglect, Note, Order, Origin, Passage, Phase, Request, Since,
-    Undo, Wait, Waiting,
+    Ask, Asked, Deed, Finding, Happening, Manner, Milestone, Neglect, Note, Order, Origin, Passage, Phase, Request,
+    Since, Undo, Wait, Waiting,
     boot::no_way_to_boot,
     claims::{Verdict, shortened},
     observe::seen_uuid,
     pace,
-    power::Manner,
     recipe::{Check, Plan},
     step::{Act, Answers, Flow, GO_ON, STOP, Scene},
 };
@@ -40,12 +39,15 @@ impl Scene<'_> {
         STOP
     }
 
-    pub(super) fn park(&mut self) -> Flow {
+    pub(super) fn park(&mut self, off: bool) -> Flow {
         self.step_aside(Phase::Parked, Passage::Parked);
+        if off {
+            self.keep_off(Manner::Soft)?;
+        }
         self.only_watch()
     }
 
-    pub(super) fn quarantine(&mut self) -> Flow {
+    fn quarantine(&mut self) -> Flow {
         self.step_aside(Phase::Quarantined, Passage::Quarantined);
         self.only_watch()
     }
@@ -58,6 +60,10 @@ impl Scene<'_> {
     }
 
     pub(super) fn manage(&mut self) -> Flow {
+        // Who is kept from others is cleaned up first.
+        if self.goal.quarantine && !self.record.anchor.is_in_use() {
+            return self.quarantine();
+        }
         match self.record.phase {
             Phase::Registering | Phase::Inspecting => self.register(),
             Phase::Available => self.await_claim(),
@@ -74,7 +80,7 @@ impl Scene<'_> {
         self.wait_out_fault()?;
         let is_new = self.record.phase == Phase::Registering;
         let waiting = if is_new { Waiting::Registering } else { Waiting::Inspecting };
-        let seen = self.look_first(Scope::Inventory, waiting)?;
+        let seen = self.look_first(self.scope_of_inventory(), waiting)?;
         if is_new {
             self.advance(Phase::Inspecting, Passage::BmcAnswers);
         }
@@ -91,6 +97,7 @@ impl Scene<'_> {
 
     fn take_inventory(&mut self, seen: &Seen) {
         self.record.inspected = true;
+        self.record.bare = seen.hardware.is_none();
         self.record.target = Some(self.sight.target.clone());
         self.record.inspection.clone_from(&self.goal.inspect);
         if let Some(uuid) = seen_uuid(seen) {
@@ -105,7 +112,36 @@ impl Scene<'_> {
         self.settle();
     }
 
+    /// How deep to look at a server that is met.
+    fn scope_of_inventory(&self) -> Scope {
+        if self.goal.without_inventory || self.goal.external { Scope::Power } else { Scope::Inventory }
+    }
+
+    /// Takes note that somebody else looks after the system of this host.
+    fn leave_to_others(&mut self) -> Flow {
+        self.record.anchor.milestone = Milestone::Provisioned;
+        self.record.anchor.adopted = true;
+        self.record.anchor.external = true;
+        self.advance(Phase::Provisioned, Passage::External);
+        self.watch_over_provisioned()
+    }
+
+    /// The host is ours again: it is met as if it were new, and nothing is done to its server.
+    fn take_back(&mut self) -> Flow {
+        self.record.anchor.release(self.now());
+        self.record.anchor.powered_on = false;
+        self.record.inspected = false;
+        self.advance(Phase::Registering, Passage::Back);
+        self.register()
+    }
+
     fn await_claim(&mut self) -> Flow {
+        if self.goal.quarantine {
+            return self.quarantine();
+        }
+        if self.goal.external {
+            return self.leave_to_others();
+        }
         // A server that was replaced is met properly before anybody gets it.
         if self.answers == Answers::Replacement {
             self.inspect_again()?;
@@ -124,7 +160,7 @@ impl Scene<'_> {
         self.look_before_accepting()?;
         // Whatever ended an earlier claim of the same id does not end this one.
         self.heed_release(&claim);
-        let claimed = Passage::Claimed(claim.consumer.clone());
+        let claimed = Passage::Claimed(claim.holder());
         self.record.anchor.claim = Some(claim);
         self.outdate_power_request(Since::Claim);
         self.advance(Phase::Preparing, claimed);
@@ -134,11 +170,12 @@ impl Scene<'_> {
     /// Takes the inventory again when the owner asks for it, or when it was never taken. Goes on when that is done.
     fn inspect_again(&mut self) -> Flow {
         let asked = self.goal.inspect.is_some() && self.goal.inspect != self.record.inspection;
-        if self.record.inspected && !asked {
+        let is_owed = self.record.bare && self.scope_of_inventory() == Scope::Inventory;
+        if self.record.inspected && !asked && !is_owed {
             return GO_ON;
         }
         self.wait_out_fault()?;
-        let seen = self.look_first(Scope::Inventory, Waiting::Inspecting)?;
+        let seen = self.look_first(self.scope_of_inventory(), Waiting::Inspecting)?;
         if self.record.anchor.uuid.is_some() {
             self.announce(Happening::InspectedAgain);
         }
@@ -175,9 +212,14 @@ impl Scene<'_> {
         self.ask_brake(Ask::Deploy)?;
         let seen = self.look_first(plan.look, Waiting::Preparing)?;
         self.refuse_unfit(&plan, seen)?;
-        let ready = self.bring_off(seen, Manner::Hard, plan.look).is_continue() && self.arm(&plan, seen).is_continue();
-        if ready {
-            return self.start();
+        // What may never be switched off is armed while it runs, and then restarted.
+        let may_run = self.goal.never_off && seen.power != PowerState::Off;
+        if may_run {
+            self.ask_brake(Ask::Disrupt)?;
+        }
+        let off = if may_run { GO_ON } else { self.bring_off(seen, Manner::Hard, plan.look) };
+        if off.is_continue() && self.arm(&plan, seen).is_continue() {
+            return self.start(may_run);
         }
         if !self.acts.is_empty() {
             // From now on the server is prepared for its order, whatever it was used for.
@@ -243,7 +285,8 @@ impl Scene<'_> {
     /// What has to be done of a plan. A server that runs may run from what is in its drive: that is not ejected, and the image of
     /// its own deployment can stay. So does ours in a drive that servers share: should it be another's after all, it is not ejected.
     fn acts_that_arm(&self, plan: &Plan, seen: &Seen) -> Vec<Act> {
-        let may_eject = seen.power == PowerState::Off && seen.media.iter().flatten().any(Media::is_occupied);
+        let may_eject = (seen.power == PowerState::Off || self.goal.never_off)
+            && seen.media.iter().flatten().any(Media::is_occupied);
         let is_there = |check: &Check| matches!(check, Check::Image(_)) && check.holds(seen);
         let may_stay = self.record.phase == Phase::Provisioned || seen.shares_drives;
         let stays = may_stay && plan.armed.iter().any(is_there);
@@ -271,6 +314,9 @@ impl Scene<'_> {
 
     /// What there is to do for a server that runs what was ordered, or what it came with.
     pub(super) fn watch_over_provisioned(&mut self) -> Flow {
+        if self.record.anchor.external && !self.goal.external {
+            return self.take_back();
+        }
         if self.record.anchor.adopted && self.is_to_be_provisioned() {
             self.heeded.push(Request::Provision);
             // It stays adopted until something is done to it: whoever asked for this knew that it may run.
@@ -281,7 +327,9 @@ impl Scene<'_> {
         }
         self.confirm_boot();
         let ordered = self.goal.order.as_ref().map(|order| order.deployment.as_str());
-        if self.record.anchor.adopted {
+        if self.record.anchor.external {
+            // Nothing was ordered here.
+        } else if self.record.anchor.adopted {
             let note = self.note_on_adoption();
             self.note(note);
         } else if ordered != self.record.anchor.deployment.as_deref() {
@@ -300,7 +348,7 @@ impl Scene<'_> {
             .provision
             .as_deref()
             .zip(claim)
-            .map(|(text, claim)| Asked { text: shortened(text), counts_when_off: claim.consumer.is_called(text) });
+            .map(|(text, claim)| Asked { text: shortened(text), counts_when_off: claim.is_of(text) });
         Note::Adopted { claim: self.record.anchor.claim_id().to_owned(), asked }
     }
 
@@ -308,12 +356,13 @@ impl Scene<'_> {
         self.wait_out_fault()?;
         self.tidy_up()?;
         self.record.anchor.release(self.now());
+        let off = self.record.power == PowerState::Off;
         self.record.anchor.powered_on = false;
         self.outdate_power_request(Since::Release);
         self.skip_restart();
         self.record.assumed_booted = false;
         self.record.disarming = None;
-        self.advance(Phase::Available, Passage::CleanedUp);
+        self.advance(Phase::Available, Passage::CleanedUp { off });
         self.await_claim()
     }
 
@@ -328,7 +377,9 @@ impl Scene<'_> {
         let (media, boot) = (undo.contains(&Undo::Media), undo.iter().any(|undo| matches!(undo, Undo::Boot(_))));
         let scope = self.scope_of_undo();
         let seen = self.look_first(scope, Waiting::CleaningUp)?;
-        self.bring_off(seen, Manner::Hard, scope)?;
+        if !self.goal.never_off {
+            self.bring_off(seen, Manner::Hard, scope)?;
+        }
         if media {
             self.let_media_settle(scope)?;
         }
@@ -389,7 +440,7 @@ impl Scene<'_> {
         if matches!(verdict, Verdict::Released) && !deployed {
             anchor.claim = None;
         }
-        if !deployed && !anchor.powered_on {
+        if !deployed && (!anchor.powered_on || anchor.external) {
             self.finished = true;
             return STOP;
         }

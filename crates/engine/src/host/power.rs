@@ -3,22 +3,13 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Author, Deed, Finding, Happening, Milestone, Note, Phase, Since, Waiting, pace,
+    Ask, Author, Deed, Finding, Happening, Manner, Milestone, Note, Phase, Restart, Since, Waiting, pace,
     step::{Act, Flow, GO_ON, STOP, Scene},
 };
 use crate::{
     failure::Kind,
     server::{PowerState, Scope, Seen},
 };
-
-/// How to take the power away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
-    /// Ask the operating system first, cut the power when it does not listen.
-    Soft,
-    /// Cut it.
-    Hard,
-}
 
 /// Whether a free server runs although nobody asked for it, so that somebody whom we do not know may use it: a machine gets it only
 /// where that is allowed. `online` is what is asked of its power, unless that was asked before its last release.
@@ -40,7 +31,8 @@ impl Scene<'_> {
         let is_meant = self.goal.author == Author::Hand || anchor.adopted || anchor.milestone != Milestone::None;
         // What the claim itself has outdated was asked until then.
         let is_stale = anchor.outdated.as_ref().is_some_and(|outdated| outdated.since == Since::Release);
-        let online = self.goal.online.filter(|_| !is_stale);
+        let held_off = self.goal.held_off.map(|_| false);
+        let online = held_off.or(self.goal.online.filter(|_| !is_stale));
         if is_meant || !runs_unasked(seen.power, online, self.goal.claimable_while_running) {
             if self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::ServerRunning) {
                 self.recover();
@@ -136,9 +128,30 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Whether the server is to have power. What was asked before the host was claimed or released does not count.
+    /// Whether the server is to have power. What was asked before the host was claimed or released does not count, and who wants it
+    /// to be kept off for now comes first.
     fn online(&self) -> Option<bool> {
+        if self.goal.held_off.is_some() {
+            return Some(false);
+        }
         self.goal.online.filter(|_| self.record.anchor.outdated.is_none())
+    }
+
+    /// Switches a server off that is to be off, unless it may never be.
+    pub(super) fn keep_off(&mut self, manner: Manner) -> Flow {
+        let Some(glance) = self.glance() else { return GO_ON };
+        if glance.power == PowerState::Off {
+            self.settle();
+            return GO_ON;
+        }
+        if self.goal.never_off {
+            self.note(Note::NeverOff);
+            return GO_ON;
+        }
+        self.wait_out_fault()?;
+        let seen = self.look_first(Scope::Power, Waiting::LookingAtPower)?;
+        self.bring_off(seen, manner, Scope::Power)?;
+        STOP
     }
 
     /// From now on, what is asked of the power has to be asked anew.
@@ -148,7 +161,7 @@ impl Scene<'_> {
 
     /// A server that was just switched off for good is not switched on again by a restart that was asked for before.
     pub(super) fn skip_restart(&mut self) {
-        if self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted {
+        if self.is_restart_asked() {
             self.record.rebooted.clone_from(&self.goal.reboot);
             self.announce(Happening::RestartSkipped { released: true });
         }
@@ -167,18 +180,23 @@ impl Scene<'_> {
     /// Follows the owner's power policy and restart requests. Goes on if there is nothing left to do for them.
     pub(super) fn keep_power(&mut self) -> Flow {
         let Some(glance) = self.glance() else { return GO_ON };
-        let restart = self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
+        // What was begun is finished, also if the request is taken back: nobody asked for a server that stays off.
+        let restart = self.is_restart_asked() || self.record.anchor.restarting.is_some();
         let online = self.online();
-        let wrong = match online {
-            Some(true) => !glance.power.is_on(),
-            Some(false) => glance.power != PowerState::Off,
-            None => false,
-        };
-        if !restart && !wrong {
-            self.settle();
-            if online == Some(false) {
+        if online == Some(false) && (!restart || self.goal.held_off.is_some()) {
+            self.keep_off(self.goal.held_off.unwrap_or(Manner::Soft))?;
+            // Whoever is kept off is started anew afterwards.
+            if restart {
+                self.record.rebooted.clone_from(&self.goal.reboot);
+                self.record.anchor.restarting = None;
+            }
+            if !self.goal.never_off {
                 self.record.anchor.powered_on = false;
             }
+            return GO_ON;
+        }
+        if !restart && (online.is_none() || glance.power.is_on()) {
+            self.settle();
             return GO_ON;
         }
         self.wait_out_fault()?;
@@ -193,14 +211,10 @@ impl Scene<'_> {
         if restart {
             return self.restart(seen);
         }
-        if online == Some(true) {
-            if seen.power == PowerState::Off {
-                self.record.anchor.powered_on = true;
-            }
-            self.bring_on(seen, Scope::Power)?;
-        } else {
-            self.bring_off(seen, Manner::Soft, Scope::Power)?;
+        if seen.power == PowerState::Off {
+            self.record.anchor.powered_on = true;
         }
+        self.bring_on(seen, Scope::Power)?;
         STOP
     }
 
@@ -209,15 +223,33 @@ impl Scene<'_> {
         let stays_off = self.online() == Some(false);
         match seen.power {
             PowerState::Off => self.doing(Deed::PowerOn).is_none() && !stays_off,
-            PowerState::On | PowerState::Paused => restart,
+            PowerState::On | PowerState::Paused => {
+                restart && (self.goal.restart == Restart::Reset || self.goal.never_off)
+            }
             PowerState::PoweringOn | PowerState::PoweringOff | PowerState::Unknown => false,
         }
+    }
+
+    /// Whether a restart is asked for that was not carried out.
+    pub(super) fn is_restart_asked(&self) -> bool {
+        self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted
     }
 
     /// Carries out a restart request, once: the request is stored as done together with the act.
     pub(super) fn restart(&mut self, seen: &Seen) -> Flow {
         match seen.power {
             PowerState::On | PowerState::Paused => {
+                let manner = match self.goal.restart {
+                    Restart::OffThenOn(manner) => Some(manner),
+                    Restart::Reset => self.record.anchor.restarting.as_ref().map(|_| Manner::Hard),
+                };
+                if let Some(manner) = manner.filter(|_| !self.goal.never_off) {
+                    return self.switch_off_to_restart(seen, manner);
+                }
+                self.record.anchor.restarting = None;
+                if !self.is_restart_asked() {
+                    return self.keep_power();
+                }
                 self.ask_brake(Ask::Disrupt)?;
                 self.record.rebooted.clone_from(&self.goal.reboot);
                 self.act(Deed::Restart, vec![Act::Restart], Scope::Power);
@@ -226,14 +258,17 @@ impl Scene<'_> {
             PowerState::Off if self.online() != Some(false) => {
                 self.record.rebooted.clone_from(&self.goal.reboot);
                 self.record.anchor.powered_on = true;
+                self.record.anchor.restarting = None;
                 self.act(Deed::Restart, vec![Act::PowerOn], Scope::Power);
                 self.wait(Waiting::PoweringOn, pace::POWER_LIMIT);
             }
             PowerState::Off => {
                 self.record.rebooted.clone_from(&self.goal.reboot);
+                self.record.anchor.restarting = None;
                 self.announce(Happening::RestartSkipped { released: false });
                 return self.keep_power();
             }
+            _ if self.record.anchor.restarting.is_some() => self.bring_off(seen, Manner::Hard, Scope::Power)?,
             shown => {
                 let since = self.waiting_since(&Waiting::PowerUnsettled);
                 if self.now() >= pace::later(since, pace::POWER_LIMIT) {
@@ -243,6 +278,23 @@ impl Scene<'_> {
                 self.poll(Scope::Power, since);
             }
         }
+        STOP
+    }
+}
+
+impl Scene<'_> {
+    /// The first half of a restart. That the second half is due is stored before the power is taken away.
+    fn switch_off_to_restart(&mut self, seen: &Seen, manner: Manner) -> Flow {
+        let before = self.record.anchor.restarting.clone();
+        if self.is_restart_asked() {
+            self.record.anchor.restarting.clone_from(&self.goal.reboot);
+        }
+        let off = self.bring_off(seen, manner, Scope::Power);
+        // Who waits for permission has not begun.
+        if self.acts.is_empty() && self.doing(Deed::ShutDown).or(self.doing(Deed::PowerOff)).is_none() {
+            self.record.anchor.restarting = before;
+        }
+        off?;
         STOP
     }
 }

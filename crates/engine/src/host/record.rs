@@ -30,6 +30,9 @@ pub struct Record {
     /// Whether the inventory of that server was taken.
     #[serde(default)]
     pub inspected: bool,
+    /// Whether it was met without taking its inventory.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub bare: bool,
     /// What of it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<Unread>,
@@ -86,6 +89,7 @@ impl Record {
             anchor,
             target: None,
             inspected: false,
+            bare: false,
             unread: None,
             acted: 0,
             doing: None,

@@ -207,8 +207,9 @@ impl<'a> Scene<'a> {
             events.push(Happening::Adopted { claim: record.anchor.claim_id().to_owned() });
         }
         if lost {
-            // Whether it was carried out is forgotten. A restart that does not come hurts less than a second one.
-            record.rebooted.clone_from(&goal.reboot);
+            // Whether it was carried out is forgotten. A restart that does not come hurts less than a second one. But what was
+            // switched off for it is switched on again.
+            record.rebooted = goal.reboot.clone().filter(|_| record.anchor.restarting != goal.reboot);
         }
         record.anchor.forget_other_requests(goal.power_request().as_ref());
         record.align(now);
@@ -266,8 +267,8 @@ impl<'a> Scene<'a> {
         self.await_sight()?;
         match self.goal.road {
             Road::Delete(_) => self.delete(None),
-            Road::Park => self.park(),
-            Road::Quarantine => self.quarantine(),
+            Road::Park => self.park(false),
+            Road::ParkOff => self.park(true),
             Road::Manage | Road::Detach => self.manage(),
         }
     }

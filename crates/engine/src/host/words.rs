@@ -148,7 +148,14 @@ impl Waiting {
             Self::ConsumerLeaving { consumer } => {
                 return format!("{consumer} is being deleted: nothing is done for it; waiting for it to let go.");
             }
-            Self::Release { consumer, author } => {
+            Self::Release { consumer: None, .. } => {
+                return format!(
+                    "Waiting for the end of what the host was ordered to run. Remove {}: the server is then powered off, and the host is removed. To forget the host and leave its server as it is, {}.",
+                    words.order(),
+                    words.to_force_deletion()
+                );
+            }
+            Self::Release { consumer: Some(consumer), author } => {
                 let force = format!("To forget the host and leave its server as it is, {}.", words.to_force_deletion());
                 return match author {
                     Author::Claimer => format!(
@@ -360,7 +367,8 @@ impl Passage {
             Self::BmcAnswers => "The BMC answers.",
             Self::InventoryTaken { claimable: true } => "The inventory is taken; the host can be claimed.",
             Self::InventoryTaken { claimable: false } => "The inventory is taken.",
-            Self::Claimed(consumer) => return format!("Claimed by {consumer}."),
+            Self::Claimed(holder) => return format!("Claimed by {holder}."),
+            Self::External => "Somebody else looks after the system on it: only its power is followed.",
             Self::OwnerAsked => "To be provisioned, as the owner asked.",
             Self::AnotherOrder => {
                 "The server was not seen to boot what was ordered, and the order was changed: preparing the new one."
@@ -372,7 +380,8 @@ impl Passage {
             Self::AssumedBooted => ASSUMED_BOOTED,
             Self::Released => "Released; switching off and cleaning up.",
             Self::ReleasedUntouched => "Released before anything was done.",
-            Self::CleanedUp => "Switched off and cleaned up; the host can be claimed.",
+            Self::CleanedUp { off: true } => "Switched off and cleaned up; the host can be claimed.",
+            Self::CleanedUp { off: false } => "Cleaned up, without switching it off; the host can be claimed.",
             Self::Detached => "Detached: neither watched nor touched.",
             Self::Parked => "Under maintenance: watched, not touched.",
             Self::Quarantined => "In quarantine: nobody can claim the host; watched, not touched.",
@@ -413,6 +422,9 @@ impl Note {
                 "The order ({}) was changed after the host had been provisioned. Nothing is done about it: only a new claim provisions again.",
                 words.order()
             ),
+            Self::NeverOff => {
+                "The server is to be without power, but it may never be switched off: it is left on.".to_owned()
+            }
             Self::PowerRequestOutdated { online, since } => {
                 let (before, instead) = match since {
                     Since::Claim => ("claimed", "the power is left to whoever uses the host"),
@@ -442,7 +454,10 @@ impl Cause {
         match self {
             Self::PowerRequest { online } => format!("{} is {online}", words.power()),
             Self::RestartRequest { id } => format!("restart request \"{id}\" ({})", words.restart()),
-            Self::Deployment { consumer } => format!("deployment for {consumer}"),
+            Self::Deployment { consumer: Some(consumer) } => format!("deployment for {consumer}"),
+            Self::Deployment { consumer: None } => "deployment for the host's owner".to_owned(),
+            Self::Maintenance => "maintenance of the host".to_owned(),
+            Self::HeldOff => "request to keep the server off".to_owned(),
             Self::Release { consumer: Some(consumer) } => format!("release by {consumer}"),
             Self::Release { consumer: None } => "release of the host".to_owned(),
             Self::Deletion => "deletion of the host".to_owned(),

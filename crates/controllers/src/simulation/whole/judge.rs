@@ -173,8 +173,8 @@ impl Stage {
             return Some(format!("{name} bears the claim {id:?} of {consumer}, which bears {borne:?}"));
         }
         let remembered = anchor(host).and_then(|anchor| anchor.claim);
-        let remembered = remembered.filter(|claim| consumer["name"] != *claim.consumer.name);
-        remembered.map(|claim| format!("{name} still acts for {}", claim.consumer))
+        let remembered = remembered.and_then(|claim| claim.consumer).filter(|other| consumer["name"] != *other.name);
+        remembered.map(|other| format!("{name} still acts for {other}"))
     }
 
     fn unfinished_machine(&self, name: &str, machine: &Machine) -> Option<String> {

@@ -10,11 +10,14 @@ use proptest::{
 use super::{
     IMAGE, OTHER_IMAGE, claim, order, order_by, ordered, pxe,
     server::{Runs, Server},
-    world::{Mishap, World},
+    world::{ITSELF, Mishap, World},
 };
 use crate::{
     failure::Kind,
-    host::{Author, Deletion, Gate, Goal, Milestone, NetworkProtocol, Phase, Presence, Recipe, Road, Starts},
+    host::{
+        Author, Claim, Deletion, Gate, Goal, Manner, Milestone, NetworkProtocol, Phase, Presence, Recipe, Restart,
+        Road, Starts,
+    },
 };
 
 #[derive(Debug, Clone)]
@@ -33,6 +36,14 @@ enum Op {
     Reboot,
     Inspect,
     Road(Road),
+    ClaimItself,
+    HeldOff(Option<Manner>),
+    Policy(bool),
+    RestartBy(Restart),
+    NeverOff(bool),
+    WithoutInventory(bool),
+    External(bool),
+    Quarantine(bool),
     Release(Option<&'static str>),
     Provision(Option<&'static str>),
     Consumer(Presence),
@@ -102,12 +113,29 @@ fn wish() -> impl Strategy<Value = Op> {
         1 => proptest::bool::ANY.prop_map(Op::ClaimableWhileRunning),
         2 => Just(Op::Reboot),
         1 => Just(Op::Inspect),
-        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::Quarantine), 1 => Just(Road::Detach)].prop_map(Op::Road),
+        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::ParkOff), 1 => Just(Road::Detach)].prop_map(Op::Road),
+        2 => other_wish(),
         1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("true"))].prop_map(Op::Release),
         1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("machine-b")), Just(Some("true"))].prop_map(Op::Provision),
         3 => presence().prop_map(Op::Consumer),
         2 => proptest::bool::ANY.prop_map(Op::Sign),
         2 => presence().prop_map(Op::Claimer),
+    ]
+}
+
+/// What other dialects ask for.
+fn other_wish() -> impl Strategy<Value = Op> {
+    let manner = || prop_oneof![Just(Manner::Soft), Just(Manner::Hard)];
+    prop_oneof![
+        2 => Just(Op::ClaimItself),
+        2 => proptest::option::of(manner()).prop_map(Op::HeldOff),
+        1 => proptest::bool::ANY.prop_map(Op::Policy),
+        1 => Just(Op::RestartBy(Restart::Reset)),
+        2 => manner().prop_map(|manner| Op::RestartBy(Restart::OffThenOn(manner))),
+        1 => proptest::bool::weighted(0.3).prop_map(Op::NeverOff),
+        1 => proptest::bool::ANY.prop_map(Op::WithoutInventory),
+        2 => proptest::bool::ANY.prop_map(Op::External),
+        1 => proptest::bool::ANY.prop_map(Op::Quarantine),
     ]
 }
 
@@ -283,6 +311,17 @@ impl World {
             Op::Reboot => goal.reboot = Some(format!("reboot-{}", self.steps)),
             Op::Inspect => goal.inspect = Some(format!("inspect-{}", self.steps)),
             Op::Road(road) => goal.road = *road,
+            Op::ClaimItself => {
+                goal.claim = Some(Claim { id: ITSELF.into(), consumer: None });
+                self.align_order();
+            }
+            Op::HeldOff(manner) => goal.held_off = *manner,
+            Op::Policy(yes) => goal.power_is_policy = *yes,
+            Op::RestartBy(restart) => goal.restart = *restart,
+            Op::NeverOff(yes) => goal.never_off = *yes,
+            Op::WithoutInventory(yes) => goal.without_inventory = *yes,
+            Op::External(yes) => goal.external = *yes,
+            Op::Quarantine(yes) => goal.quarantine = *yes,
             Op::Release(id) => goal.release = id.map(str::to_owned),
             Op::Provision(id) => goal.provision = id.map(str::to_owned),
             Op::Consumer(presence) => self.consumer = presence.clone(),
@@ -361,7 +400,14 @@ impl World {
         self.heal();
         // Until nobody relies on an old look.
         self.pass(60);
-        self.goal.road = Road::Manage;
+        self.goal = Goal {
+            road: Road::Manage,
+            held_off: None,
+            never_off: false,
+            external: false,
+            quarantine: false,
+            ..self.goal.clone()
+        };
         self.claimer = Presence::Exists;
         let free = |goal: &Goal| Goal { claim: None, order: None, ..goal.clone() };
         match end {

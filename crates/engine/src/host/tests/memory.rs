@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Anchor, AuthHold, Deed, Goal, Milestone, Neutral, Phase, Presence, Undo},
+    host::{Anchor, AuthHold, Consumer, Deed, Goal, Milestone, Neutral, Phase, Presence, Undo},
     server::{BootTarget, PowerState},
 };
 
@@ -291,10 +291,8 @@ fn a_former_leader_whose_clock_was_fast_does_not_make_us_wait_for_it() {
 fn an_anchor_of_the_longest_names_fits_into_its_annotation() {
     let long = |length| "x".repeat(length);
     let mut claim = claim(&long(64));
-    claim.consumer.api_version = long(253 + 63);
-    claim.consumer.kind = long(63);
-    claim.consumer.namespace = long(63);
-    claim.consumer.name = long(253);
+    claim.consumer =
+        Some(Consumer { api_version: long(253 + 63), kind: long(63), namespace: long(63), name: long(253) });
     let mut world = World::available();
     world.goal = Goal { claim: Some(claim), pin_on_first_use: true, ..ordered("a", IMAGE) };
     world.server.uuid = Some(long(100_000));

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Claim, Consumer, Goal, NetworkProtocol, Order, Recipe, Starts};
 
 mod server;
+mod wishes;
 mod world;
 
 mod aside;
@@ -15,6 +16,7 @@ mod history;
 mod identity;
 mod life;
 mod memory;
+mod offer;
 mod power;
 mod recipe;
 mod release;
@@ -41,7 +43,7 @@ fn claim(id: &str) -> Claim {
         namespace: "default".into(),
         name: format!("machine-{id}"),
     };
-    Claim { id: id.into(), consumer }
+    Claim { id: id.into(), consumer: Some(consumer) }
 }
 
 fn order(claim: &str, url: &str) -> Order {

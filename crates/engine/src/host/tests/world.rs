@@ -20,6 +20,9 @@ use crate::{
     server::{BootTarget, PowerState, Scope},
 };
 
+/// The id of a claim that a host makes for itself.
+pub(super) const ITSELF: &str = "itself";
+
 /// What befalls one reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mishap {
@@ -39,6 +42,7 @@ pub(super) enum Mishap {
 }
 
 #[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
+#[derive(Clone)]
 pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) goal: Goal,
@@ -67,6 +71,8 @@ pub(super) struct World {
     pub(super) events: Vec<&'static str>,
     /// What was told by events of power changes.
     pub(super) told: Vec<String>,
+    /// Whether the server was switched off to be restarted, before the present step.
+    is_restarting: bool,
     /// What was kept for the timeline.
     pub(super) timeline: Vec<Moment>,
     pub(super) anchors: Vec<String>,
@@ -111,6 +117,7 @@ impl World {
             events: Vec::new(),
             told: Vec::new(),
             timeline: Vec::new(),
+            is_restarting: false,
             anchors: Vec::new(),
             runs_for: None,
             may_release: false,
@@ -251,7 +258,8 @@ impl World {
 
     /// Whether the server is to have power, by what was asked since the last claim or release.
     pub(super) fn asked_power(&self) -> Option<bool> {
-        self.goal.online.filter(|_| self.stale.is_none() || self.stale != self.goal.power_request())
+        let held_off = self.goal.held_off.map(|_| false);
+        held_off.or(self.goal.online.filter(|_| self.stale.is_none() || self.stale != self.goal.power_request()))
     }
 
     /// Nobody knows any more what was asked before what.
@@ -283,8 +291,9 @@ impl World {
         self.stale_before.take_if(|stale| request.as_ref() != Some(stale));
         let Some(ours) = &self.runs_for else { return };
         let named = self.goal.claim.as_ref().map(|claim| &claim.id);
-        let certain =
-            self.goal.release.as_ref() == Some(ours) || matches!(self.consumer, Presence::Gone | Presence::Leaving);
+        let certain = ours == ITSELF
+            || self.goal.release.as_ref() == Some(ours)
+            || matches!(self.consumer, Presence::Gone | Presence::Leaving);
         if named != Some(ours) && certain {
             self.may_release = true;
         }
@@ -312,8 +321,8 @@ impl World {
             assert!(next.look.is_some(), "acted without looking at what came of it");
             assert!(record.wait.is_some(), "acted without waiting for what comes of it");
             assert!(
-                !matches!(self.goal.road, Road::Park | Road::Quarantine | Road::Detach),
-                "acted on a host that is parked or detached"
+                !matches!(self.goal.road, Road::Park | Road::Detach) && record.phase != Phase::Quarantined,
+                "acted on a host that is parked, detached or in quarantine"
             );
             assert_eq!(record.target.as_ref(), Some(&sight.target), "acted on a server at another address");
             let shown = bmc.seen.as_ref().ok().and_then(|seen| seen.uuid.as_ref());
@@ -363,7 +372,12 @@ impl World {
         let is_begun = known.as_ref().is_some_and(|anchor| anchor.milestone != Milestone::None || anchor.adopted)
             || next.heeded.contains(&Request::Provision);
         let is_machines = self.goal.claim.is_some() && self.goal.author == Author::Claimer;
-        if is_begun || !is_machines || !next.acts.iter().any(|act| matches!(act, Act::PowerOff | Act::ShutDown)) {
+        let is_for_more = self.goal.road == Road::ParkOff || next.record.anchor.restarting.is_some();
+        if is_begun
+            || is_for_more
+            || !is_machines
+            || !next.acts.iter().any(|act| matches!(act, Act::PowerOff | Act::ShutDown))
+        {
             return;
         }
         // What the claim outdated was asked until then, also if the claim was stored and nothing came of it yet.
@@ -371,6 +385,7 @@ impl World {
         let is_bound = stored || known.is_some_and(|anchor| anchor.claim.is_some());
         let stale = if is_bound { &self.stale_before } else { &self.stale };
         let asked = self.goal.online.filter(|_| stale.is_none() || *stale != self.goal.power_request());
+        let asked = asked.or(self.goal.held_off.map(|_| false));
         let shown = sight.bmc.as_ref().and_then(|bmc| Some(bmc.seen.as_ref().ok()?.power));
         let runs = matches!(shown, Some(PowerState::On | PowerState::PoweringOn | PowerState::Paused));
         assert!(
@@ -440,6 +455,7 @@ impl World {
             assert_eq!(self.status.as_ref(), Some(&next.record), "the record does not survive being stored");
             self.writes += 1;
         }
+        self.is_restarting = before.restarting.is_some();
         self.note_milestone(&next);
         self.carry_out(&next, mishap, soon)
     }
@@ -453,7 +469,7 @@ impl World {
         // What is not shown cannot be told from what is not there.
         let seen = self.sight.as_ref().and_then(|bmc| bmc.seen.as_ref().ok());
         let hidden = seen.is_some_and(|seen| seen.boot.is_none() || seen.media.as_ref().is_some_and(Vec::is_empty));
-        if before.is_some() && !releasing(&next.record) && !unseen && !hidden {
+        if before.is_some() && !releasing(&next.record) && !unseen && !hidden && !self.goal.never_off {
             assert!(self.server.is_tidy(), "released untidily: {:#?} {:#?}", next.record, self.server);
         }
     }
@@ -534,15 +550,25 @@ impl World {
         let ordered = order.map(|recipe| recipe.plan(goal.boot_mode).arm).unwrap_or_default();
         let undo = anchor.undo();
         let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
+        let is_restarting = anchor.restarting.is_some();
+        let to_be_off = online == Some(false) || is_restarting || goal.road == Road::ParkOff;
+        assert!(
+            !(goal.never_off && matches!(act, Act::ShutDown | Act::PowerOff)),
+            "{act:?} although the server may never be switched off: {record:#?}"
+        );
+        assert!(!anchor.external || act.is_about_power(), "{act:?} on a server that others look after: {record:#?}");
         let reason = match act {
-            Act::ShutDown => deed == Deed::ShutDown && online == Some(false),
-            Act::Restart => deed == Deed::Restart && goal.reboot.is_some() && record.rebooted == goal.reboot,
+            Act::ShutDown => deed == Deed::ShutDown && to_be_off,
+            Act::Restart => {
+                let asked = deed == Deed::Restart && goal.reboot.is_some() && record.rebooted == goal.reboot;
+                asked || (deed == Deed::PowerOn && anchor.milestone == Milestone::Written && goal.never_off)
+            }
             Act::PowerOff => {
-                deed == Deed::PowerOff
-                    && (releasing || armed || online == Some(false) || (farewell && anchor.powered_on))
+                deed == Deed::PowerOff && (releasing || armed || to_be_off || (farewell && anchor.powered_on))
             }
             Act::PowerOn => {
-                let wanted = online == Some(true) || (goal.reboot.is_some() && record.rebooted == goal.reboot);
+                let restarts = (goal.reboot.is_some() && record.rebooted == goal.reboot) || self.is_restarting;
+                let wanted = online == Some(true) || restarts;
                 matches!(deed, Deed::PowerOn | Deed::Restart)
                     && (anchor.milestone == Milestone::Written || (wanted && !releasing && !armed))
             }
@@ -560,13 +586,13 @@ impl World {
         }
         if self.runs_for.is_some() && !self.may_release {
             let asked = match act {
-                Act::ShutDown | Act::PowerOff => online == Some(false),
+                Act::ShutDown | Act::PowerOff => to_be_off,
                 Act::Restart => goal.reboot.is_some(),
                 Act::PowerOn => true,
                 Act::ClearBoot => disarming,
                 Act::SetBoot(_) => disarming || again,
                 Act::InsertMedia { .. } => again,
-                Act::EjectMedia => again && !self.server.on,
+                Act::EjectMedia => again && (!self.server.on || goal.never_off),
             };
             assert!(asked, "{act:?} hurts a running node: {record:#?}");
         }

@@ -1,0 +1,128 @@
+//! What a host has to offer to those who claim one, and whose it is: told from its stored objects alone.
+
+use super::{Anchor, Claim, Goal, Milestone, Phase, Road, is_running, runs_unasked};
+use crate::{failure::Kind, server::PowerState};
+
+/// What is known of a host without looking at its server.
+#[derive(Debug, Clone, Copy)]
+pub struct Overview<'a> {
+    /// What is wanted of it.
+    pub goal: &'a Goal,
+    /// Its anchor, without a claim that was only announced.
+    pub anchor: Option<&'a Anchor>,
+    /// Where it is on its way; `None` if nobody has looked at it yet.
+    pub phase: Option<Phase>,
+    /// What is wrong with it.
+    pub fault: Option<Kind>,
+    /// Power, as it was last seen.
+    pub power: PowerState,
+    /// Whether nothing may be done to it now.
+    pub paused: bool,
+}
+
+/// Whether a host can be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// By whoever comes first.
+    Free,
+    /// Somebody has it.
+    Held(Claim),
+    /// Its server runs although nobody asked for it: who knows who uses it?
+    Running,
+    /// It is to be forgotten.
+    Deleting,
+    /// It is kept from everybody.
+    Quarantined,
+    /// Nothing may be done to it now.
+    Paused,
+    /// It is under maintenance, or not ours for now.
+    Aside,
+    /// Something is wrong with it.
+    Faulty(Kind),
+    /// Its server is being switched off.
+    SwitchingOff,
+    /// It is elsewhere on its way; `None` if nobody has looked at it yet.
+    NotReady(Option<Phase>),
+}
+
+/// A claim on a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    /// The claim.
+    pub claim: Claim,
+    /// Whether the object bears it.
+    pub claimed: bool,
+    /// Whether something is or was done to the server for it.
+    pub bound: bool,
+}
+
+impl Overview<'_> {
+    /// Whether it can be had.
+    pub fn availability(&self) -> Availability {
+        let goal = self.goal;
+        if let Some(claim) = &goal.claim {
+            return Availability::Held(claim.clone());
+        }
+        if matches!(goal.road, Road::Delete(_)) {
+            return Availability::Deleting;
+        }
+        if goal.quarantine {
+            return Availability::Quarantined;
+        }
+        if self.paused {
+            return Availability::Paused;
+        }
+        if let Some(kind) = self.fault {
+            return Availability::Faulty(kind);
+        }
+        if goal.road != Road::Manage {
+            return Availability::Aside;
+        }
+        let in_use = self.anchor.is_some_and(Anchor::is_in_use) || goal.external;
+        if self.phase != Some(Phase::Available) || in_use {
+            return Availability::NotReady(self.phase);
+        }
+        // What was asked before the last release does not count.
+        let online = goal.online.filter(|_| self.anchor.is_none_or(|anchor| anchor.outdated.is_none()));
+        let online = goal.held_off.map(|_| false).or(online);
+        if runs_unasked(self.power, online, goal.claimable_while_running) {
+            return Availability::Running;
+        }
+        if is_running(self.power) && online == Some(false) {
+            return Availability::SwitchingOff;
+        }
+        Availability::Free
+    }
+
+    /// The claim on the object, and the claim that we act for if that is another one.
+    pub fn holdings(&self) -> Vec<Holding> {
+        let bound = self.anchor.and_then(|anchor| anchor.claim.as_ref());
+        let is_bound = |claim: &Claim| bound.is_some_and(|bound| bound.id == claim.id);
+        let claimed = self.goal.claim.as_ref();
+        let other = bound.filter(|bound| claimed.is_none_or(|claimed| claimed.id != bound.id));
+        let mut all: Vec<_> = claimed
+            .map(|claim| Holding { claim: claim.clone(), claimed: true, bound: is_bound(claim) })
+            .into_iter()
+            .collect();
+        all.extend(other.map(|claim| Holding { claim: claim.clone(), claimed: false, bound: true }));
+        all
+    }
+}
+
+impl Anchor {
+    /// What the id of a deployment is made of: the words of claim and order, and when the server became free for it. A claim written by
+    /// hand has the same words each time; what an earlier one was given must not open anything of a later one.
+    pub fn words_of_deployment(anchor: Option<&Self>, words: &str) -> String {
+        match anchor.and_then(|anchor| anchor.free_since) {
+            Some(since) => format!("{words} since {since}"),
+            None => words.to_owned(),
+        }
+    }
+
+    /// Whether the server may run what this deployment orders. That is stored before it is powered on, so whoever asks for something
+    /// before cannot be the server.
+    pub fn may_run(&self, deployment: &str) -> bool {
+        let may_run = matches!(self.milestone, Milestone::Written | Milestone::Provisioned);
+        may_run && self.deployment.as_deref() == Some(deployment)
+    }
+}
