@@ -234,7 +234,7 @@ impl Scene<'_> {
             self.held_back();
             return true;
         }
-        self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen)
+        self.scheme_is_refused(seen, url) || self.drive_is_anothers(seen, url)
     }
 
     /// Whether the next start follows the plan; if not, does what brings it there. What is there must have been put there by us just
@@ -484,7 +484,9 @@ impl Scene<'_> {
             && fault.failure.kind.class() != Class::Auth
         {
             fault.count = 0;
-            fault.next_try = now;
+            // What fails at this very moment would be no news, and tried again and again without a pause.
+            let pause = SignedDuration::from_secs(i64::from(fault.last >= now));
+            fault.next_try = now + pause;
         }
     }
 }
