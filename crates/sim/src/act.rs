@@ -7,7 +7,7 @@ mod power;
 
 pub(crate) use bios::patch_bios;
 pub(crate) use boot::patch_system;
-pub(crate) use media::{eject, insert, patch_drive};
+pub(crate) use media::{ENABLE, eject, enable_remote_media, insert, patch_drive};
 pub(crate) use power::reset;
 
 use http::StatusCode;

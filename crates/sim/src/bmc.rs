@@ -17,7 +17,7 @@ use crate::fault::{Fault, FaultId, Faults};
 use crate::hardware::Hardware;
 use crate::journal::{Counters, Journal, Mutation};
 use crate::login::{Credentials, Desk};
-use crate::personality::{Personality, generic};
+use crate::personality::{MediaPlace, Personality, generic};
 use crate::place::Places;
 use crate::recorded::{Tree, settle_in};
 use crate::serve::Plan;
@@ -166,7 +166,10 @@ impl Bmc {
 
     pub(crate) fn with_places(spec: BmcSpec, places: Arc<Places>) -> Self {
         let now = Instant::now();
-        let servers = servers(&places, &spec, now);
+        let mut servers = servers(&places, &spec, now);
+        for server in servers.iter_mut().filter(|server| server.slots.is_empty()) {
+            server.borrows_drives = spec.personality.media.place != MediaPlace::System;
+        }
         let uuid = spec.hardware.first().map(|h| h.uuid.clone()).unwrap_or_default();
         let source = Source::Built(Built { personality: spec.personality.clone(), hardware: spec.hardware, uuid });
         Self(Arc::new(Core {

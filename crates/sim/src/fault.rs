@@ -191,6 +191,12 @@ pub enum Effect {
     RefusesMedia(String),
     /// InsertMedia is accepted and nothing is inserted.
     IgnoresMedia,
+    /// Remote media are disabled in the BMC's settings, as on AMI's: its manager says so, and while nothing is inserted it shows no
+    /// drives and refuses images. Ends for good when they are enabled by the action.
+    RemoteMediaDisabled {
+        /// The manager offers the action that enables them; else somebody has to do it in the settings.
+        offers_action: bool,
+    },
     /// Tasks and their monitors are 404.
     LosesTasks,
     /// Bodies begin with a byte order mark and contain a text that is no UTF-8.
@@ -314,6 +320,11 @@ impl Faults {
 
     pub(crate) fn clear(&mut self) {
         self.active.clear();
+    }
+
+    /// Somebody has enabled remote media.
+    pub(crate) fn enable_remote_media(&mut self) {
+        self.active.retain(|active| !matches!(active.fault.effect, Effect::RemoteMediaDisabled { .. }));
     }
 
     pub(crate) fn list(&self) -> Vec<(FaultId, Fault)> {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::act;
 use crate::bmc::{Core, Source, State};
 use crate::fault::Effect;
 use crate::kind::Kind;
@@ -32,6 +33,9 @@ impl Core {
             }
             Spot::Still if matches!(kind, Kind::Bios | Kind::BiosSettings) => {
                 self.lay_bios(state, path, kind == Kind::BiosSettings, &mut body);
+            }
+            Spot::Still if matches!(kind, Kind::Manager | Kind::VirtualMediaCollection) => {
+                lay_disabled_media(state, asked, path, kind, &mut body);
             }
             Spot::Tasks => body = state.tasks.collection(body, &self.task_names()),
             _ => {}
@@ -123,6 +127,21 @@ impl Core {
                 actions.insert(EJECT.to_owned(), json!({ "target": target }));
             }
         }
+    }
+}
+
+/// Remote media that are disabled, as AMI's managers show it.
+fn lay_disabled_media(state: &mut State, asked: &Asked<'_>, path: &str, kind: Kind, body: &mut Value) {
+    let Some(offers_action) = state.disabled_remote_media(asked.now, &asked.facts()) else { return };
+    if kind == Kind::VirtualMediaCollection {
+        body["Members"] = json!([]);
+        body["Members@odata.count"] = json!(0);
+        return;
+    }
+    body["Oem"]["Ami"]["VirtualMedia"]["RMediaStatus"] = json!("Disabled");
+    if offers_action {
+        let target = format!("{path}/Actions/Oem/{}", act::ENABLE);
+        body["Actions"]["Oem"][format!("#{}", act::ENABLE)] = json!({ "target": target });
     }
 }
 

@@ -221,6 +221,9 @@ impl Core {
             (Verb::Post, Spot::Reset(system)) => act::reset(self, state, asked, system),
             (Verb::Post, Spot::Insert(drive)) => act::insert(self, state, asked, drive),
             (Verb::Post, Spot::Eject(drive)) => act::eject(self, state, asked, drive),
+            (Verb::Post, Spot::Still) if asked.path.ends_with(act::ENABLE) => {
+                act::enable_remote_media(self, state, asked)
+            }
             (Verb::Post, Spot::ManagerReset) => Ok(self.restart(state, asked.now)),
             (Verb::Patch, Spot::System(system)) => {
                 self.check_precondition(state, asked, spot)?;

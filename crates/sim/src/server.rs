@@ -315,6 +315,8 @@ pub struct Server {
     pub timing: Timing,
     /// The override target that boots virtual media; `Cd`, but `UsbCd` on some.
     pub(crate) media_target: &'static str,
+    /// Its drives are those of the first server behind the same manager.
+    pub(crate) borrows_drives: bool,
     /// When the last power command was carried out.
     pub(crate) commanded_at: Option<Instant>,
     /// When power last went on or off, and what it was before.
@@ -337,6 +339,7 @@ impl Server {
             guest: Guest::Obeys,
             timing,
             media_target: "Cd",
+            borrows_drives: false,
             commanded_at: None,
             turned: None,
             phase: Phase::Off,

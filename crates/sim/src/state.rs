@@ -74,6 +74,24 @@ impl State {
         self.faults.fires(now, Some(facts), &mut self.rng, pick)
     }
 
+    /// Whether remote media are disabled, and whether they can be enabled by an action. Nobody disables what is in use.
+    pub(crate) fn disabled_remote_media(&mut self, now: Instant, facts: &Facts<'_>) -> Option<bool> {
+        let is_used = self.servers.iter().flat_map(|server| &server.slots).any(|slot| slot.image.is_some());
+        self.trouble(now, facts, |effect| match effect {
+            Effect::RemoteMediaDisabled { offers_action } if !is_used => Some(*offers_action),
+            _ => None,
+        })
+    }
+
+    /// What is in the drives of a manager is in the drives of all its servers.
+    fn lend_drives(&mut self) {
+        if let Some((owner, others)) = self.servers.split_first_mut() {
+            for other in others.iter_mut().filter(|other| other.borrows_drives) {
+                other.slots.clone_from(&owner.slots);
+            }
+        }
+    }
+
     pub(crate) fn insert(&mut self, server: usize, slot: usize, medium: Medium) {
         let Some(slot) = self.servers.get_mut(server).and_then(|s| s.slots.get_mut(slot)) else { return };
         slot.image_name = medium.image.rsplit('/').next().map(str::to_owned);
@@ -81,6 +99,7 @@ impl State {
         slot.inserted = medium.inserted;
         slot.write_protected = medium.write_protected;
         slot.ejecting = None;
+        self.lend_drives();
     }
 
     pub(crate) fn eject(&mut self, server: usize, slot: usize, now: Instant, personality: &Personality) {
@@ -96,5 +115,6 @@ impl State {
         if !rules.name_stays {
             slot.image_name = None;
         }
+        self.lend_drives();
     }
 }

@@ -131,6 +131,12 @@ impl Tasks {
         }
     }
 
+    /// Whether an image is on its way into this drive.
+    pub(crate) fn inserts(&self, server: usize, slot: usize) -> bool {
+        let inserts = |work: &Deferred| matches!(work, Deferred::Insert(its, at, _) if (*its, *at) == (server, slot));
+        self.list.iter().any(|task| task.deferred.as_ref().is_some_and(inserts))
+    }
+
     /// The work of the first task that has ended and not been done, with the time at which it ended.
     pub(crate) fn next_due(&mut self, now: Instant) -> Option<(Instant, Deferred)> {
         let task = self.list.iter_mut().filter(|t| t.due <= now && t.deferred.is_some()).min_by_key(|t| t.due)?;

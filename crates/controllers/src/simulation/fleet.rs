@@ -7,26 +7,36 @@ use std::time::Duration;
 use api::beskar7::names;
 use bmc::{Fingerprint, Transport, TransportError};
 use bytes::Bytes;
-use engine::host::{Anchor, Milestone, PowerRequest, Since};
+use engine::host::{Anchor, Deed, Milestone, PowerRequest, Record, Since};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use sim::{Bmc, BmcSpec, Dropped, Hardware, Kind, Personality, Timing};
+use sim::personality::MediaPlace;
+use sim::{Bmc, BmcSpec, BootSource, Dropped, Hardware, Kind, Personality, ResetType, Server, Timing};
 
 use super::fate::Life;
+use super::play::host;
 use crate::dialect::ANCHOR_ANNOTATION;
 use crate::hands::Dial;
 
 /// Tells who would be hurt if somebody took the power or the disk of a host's server away.
 pub(super) type Tenant = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// All BMCs by the name of their host, and what was done to them.
+/// All servers by the name of their host, and what was done to them.
 #[derive(Clone, Default)]
 pub(super) struct Servers {
-    bmcs: Arc<BTreeMap<String, Bmc>>,
-    /// What each has of memory.
-    memory_gib: Arc<BTreeMap<String, u32>>,
+    places: Arc<BTreeMap<String, Place>>,
     notes: Arc<Mutex<Notes>>,
+}
+
+/// Where a server is.
+struct Place {
+    bmc: Bmc,
+    hardware: Hardware,
+    /// Its id behind that BMC.
+    system: String,
+    /// The host of the other server behind that BMC: they share its drives.
+    neighbour: Option<String>,
 }
 
 #[derive(Default)]
@@ -52,10 +62,22 @@ pub(super) struct Informants {
 }
 
 impl Servers {
+    /// Each has a BMC of its own.
     pub(super) fn new(names: &[String], random: &mut fastrand::Rng) -> Self {
-        let all = Personality::all();
-        let mut memory_gib = BTreeMap::new();
-        let bmcs = names.iter().map(|name| {
+        Self::arranged(names.iter().map(std::slice::from_ref), random)
+    }
+
+    /// The first two are behind one BMC and share its virtual CD drive.
+    pub(super) fn with_neighbours(names: &[String], random: &mut fastrand::Rng) -> Self {
+        let (pair, others) = names.split_at(2);
+        Self::arranged(std::iter::once(pair).chain(others.iter().map(std::slice::from_ref)), random)
+    }
+
+    fn arranged<'a>(groups: impl Iterator<Item = &'a [String]>, random: &mut fastrand::Rng) -> Self {
+        let mut places = BTreeMap::new();
+        for group in groups {
+            let mut all = Personality::all();
+            all.retain(|personality| group.len() == 1 || personality.media.place != MediaPlace::System);
             let personality = all[random.usize(..all.len())].clone();
             let seconds = |random: &mut fastrand::Rng, most| Duration::from_secs(random.u64(0..=most));
             let timing = Timing {
@@ -65,30 +87,67 @@ impl Servers {
                 post: seconds(random, 90),
             };
             let seed = random.u64(..);
-            let mut hardware = Hardware::invent(&personality, seed, 0);
-            // What is in it does not matter here, and costs time.
-            hardware.dimms = 1;
-            hardware.disks.truncate(1);
-            hardware.macs.truncate(1);
-            memory_gib.insert(name.clone(), hardware.memory_gib());
-            let hardware = vec![hardware];
-            let spec = BmcSpec { name: name.clone(), seed, hardware, timing, ..BmcSpec::new(personality) };
-            (name.clone(), Bmc::new(spec))
-        });
-        let bmcs = Arc::new(bmcs.collect());
-        Self { bmcs, memory_gib: Arc::new(memory_gib), notes: Arc::default() }
+            let mut hardware = Vec::new();
+            for at in (0..).take(group.len()) {
+                let mut server = Hardware::invent(&personality, seed, at);
+                // What is in it does not matter here, and costs time.
+                server.dimms = 1;
+                server.disks.truncate(1);
+                server.macs.truncate(1);
+                hardware.push(server);
+            }
+            let spec = BmcSpec { name: group[0].clone(), seed, hardware, timing, ..BmcSpec::new(personality) };
+            let bmc = Bmc::new(spec.clone());
+            for ((name, hardware), server) in group.iter().zip(spec.hardware).zip(bmc.servers()) {
+                let neighbour = group.iter().find(|other| *other != name).cloned();
+                places.insert(name.clone(), Place { bmc: bmc.clone(), hardware, system: server.id, neighbour });
+            }
+        }
+        Self { places: Arc::new(places), notes: Arc::default() }
     }
 
     pub(super) fn memory_gib(&self, name: &str) -> u32 {
-        self.memory_gib[name]
+        self.hardware(name).memory_gib()
+    }
+
+    /// What the server of a host is made of.
+    pub(super) fn hardware(&self, name: &str) -> &Hardware {
+        &self.places[name].hardware
     }
 
     pub(super) fn bmc(&self, name: &str) -> &Bmc {
-        &self.bmcs[name]
+        &self.places[name].bmc
     }
 
+    /// The truth about the server of a host.
+    pub(super) fn server(&self, name: &str) -> Server {
+        let place = &self.places[name];
+        place.bmc.server(&place.system).unwrap()
+    }
+
+    /// The host whose server shares the drives of this one.
+    pub(super) fn neighbour(&self, name: &str) -> Option<&str> {
+        self.places[name].neighbour.as_deref()
+    }
+
+    /// Somebody in front of the rack.
+    pub(super) fn press(&self, name: &str, reset: ResetType) {
+        let place = &self.places[name];
+        place.bmc.by_hand(&place.system, reset);
+    }
+
+    /// The host of a server, as its owner describes it.
+    pub(super) fn host(&self, name: &str) -> Value {
+        let mut host = host(name);
+        if self.neighbour(name).is_some() {
+            host["spec"]["redfishConnection"]["systemID"] = Value::from(self.places[name].system.as_str());
+        }
+        host
+    }
+
+    /// Each BMC once.
     pub(super) fn all(&self) -> impl Iterator<Item = &Bmc> {
-        self.bmcs.values()
+        self.places.iter().filter(|(name, place)| place.bmc.name() == name.as_str()).map(|(_, place)| &place.bmc)
     }
 
     pub(super) fn notes(&self) -> std::sync::MutexGuard<'_, Notes> {
@@ -101,7 +160,7 @@ impl Servers {
         Arc::new(move |address, _| {
             let name = address.host().to_owned();
             let line = Line {
-                bmc: servers.bmcs[&name].clone(),
+                bmc: servers.bmc(&name).clone(),
                 name,
                 servers: servers.clone(),
                 informants: informants.clone(),
@@ -165,10 +224,23 @@ impl Line {
         if !harmless && let Some(tenant) = (self.informants.tenant)(&self.name) {
             notes.crimes.push(format!("{what} at {}, which runs for {tenant}", self.name));
         }
+        let ejects = kind == Kind::EjectMedia || (kind == Kind::VirtualMedia && body["Image"].is_null());
+        if ejects && let Some(neighbour) = self.neighbour_on_medium() {
+            notes.crimes.push(format!("{what} by {}, although {neighbour} runs from what is in the drive", self.name));
+        }
         let found = notes.found.remove(&self.name);
         if kind == Kind::Reset && !harmless && found.as_deref() == Some("On") {
             notes.crimes.push(format!("{what} at {}, which ran although nobody asked for it", self.name));
         }
+    }
+
+    /// Another host whose server runs for its owner from what is in the drive that the two share.
+    fn neighbour_on_medium(&self) -> Option<&str> {
+        let neighbour = self.servers.neighbour(&self.name)?;
+        let server = self.servers.server(neighbour);
+        let medium = server.media().map(|image| BootSource::Cd(image.to_owned()));
+        let runs_from_it = medium.is_some() && server.booted.as_ref().map(|boot| &boot.from) == medium.as_ref();
+        (runs_from_it && (self.informants.tenant)(neighbour).is_some()).then_some(neighbour)
     }
 
     /// Remembers what a machine was shown of a server that it may not take while it runs, as long as nothing was done for it.
@@ -187,6 +259,11 @@ impl Line {
 /// Whether a machine has claimed the host, nothing was done for that, and nobody has asked for power or allowed to cut it.
 fn is_claimed_and_unasked(host: &Value) -> bool {
     let anchor = host["metadata"]["annotations"][ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
+    // A machine announces its claim in the anchor; nothing was done for it before the status says so, too.
+    let anchor = match (anchor, record(host)) {
+        (Some(anchor), Some(record)) => Some(anchor.settled(&record.anchor)),
+        (anchor, _) => anchor,
+    };
     let is_stale = |anchor: &Anchor| anchor.outdated.as_ref().is_some_and(|outdated| outdated.since == Since::Release);
     let is_asked = host["spec"]["online"].is_boolean() && !anchor.as_ref().is_some_and(is_stale);
     host["spec"]["consumerRef"]["kind"] == "Beskar7Machine"
@@ -195,8 +272,24 @@ fn is_claimed_and_unasked(host: &Value) -> bool {
         && !is_asked
 }
 
-/// Whether the host's system runs, its claim stands, and nobody asked to stop it.
+/// What the operator remembers of a host in its status.
+pub(super) fn record(host: &Value) -> Option<Record> {
+    serde_json::from_str(host["status"]["record"].as_str()?).ok()
+}
+
+/// Whether the host is being restarted because its owner asked for it.
+fn restarts_as_asked(host: &Value) -> bool {
+    let Some(record) = record(host) else { return false };
+    let asked = host["metadata"]["annotations"][names::REBOOT].as_str();
+    let restarts = record.doing.is_some_and(|doing| doing.what == Deed::Restart);
+    restarts && asked.is_some() && record.rebooted.as_deref() == asked
+}
+
+/// Whether the host's system runs, its claim stands, and nobody asked to stop or to restart it.
 pub(super) fn runs_for_its_owner(host: &Value) -> bool {
+    if restarts_as_asked(host) {
+        return false;
+    }
     let anchor = host["metadata"]["annotations"][ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
     let Some(Anchor { claim: Some(claim), milestone: Milestone::Provisioned, .. }) = anchor else { return false };
     let claimed = claim.consumer.is_some_and(|consumer| host["spec"]["consumerRef"]["name"] == consumer.name.as_str());

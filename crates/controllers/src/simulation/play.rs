@@ -7,19 +7,20 @@ use std::time::Duration;
 use api::beskar7::conditions::ORDER_IN_EFFECT;
 use api::beskar7::{PhysicalHost, names};
 use api::capi::Condition;
+use engine::hardware::Part;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::{self, store::Writer};
 use kube::runtime::watcher::Event;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use sim::{Credentials, Effect, PowerState, ResetType};
+use sim::{Credentials, Effect, Fault, Kind, PowerState, ResetType};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::fate::Life;
-use super::fleet::{Informants, Servers, Tenant, runs_for_its_owner};
+use super::fleet::{Informants, Servers, Tenant, record, runs_for_its_owner};
 use super::model::Model;
 use crate::beskar7::PhysicalHosts;
 use crate::brake::{Brake, BrakeConfig};
@@ -129,11 +130,14 @@ impl Stage {
         let mut random = fastrand::Rng::with_seed(seed);
         let hosts = [1, 1, 1, 1, 1, 2, 2, 3][random.usize(..8)];
         let names: Vec<String> = (0..hosts).map(|at| format!("server-{at}")).collect();
-        let (model, servers) = (Model::default(), Servers::new(&names, &mut random));
+        let shares = names.len() > 1 && random.bool();
+        let servers =
+            if shares { Servers::with_neighbours(&names, &mut random) } else { Servers::new(&names, &mut random) };
+        let model = Model::default();
         let clock = TokioClock::starting_at("2026-11-16T08:00:00Z".parse().unwrap());
         for name in &names {
             put_secret(&model, name, "password");
-            model.put_host(name, host(name));
+            model.put_host(name, servers.host(name));
         }
         let process = Process::start(&names, &model, &servers, clock);
         Self { random, names, model, servers, clock, started: Instant::now(), process, told }
@@ -157,10 +161,13 @@ impl Stage {
             if Instant::now() > deadline {
                 return Err(format!("not well after {} h of calm: {why}", PATIENCE.as_secs() / 3600));
             }
+            self.restart_ignored();
             self.run_for(Duration::from_secs(15)).await;
             self.judge()?;
         }
-        if self.random.u8(..4) == 0 { self.rest().await } else { Ok(()) }
+        // Whoever waits for a drive looks for it from time to time.
+        let waits = self.names.iter().any(|name| self.waits_for_drive(name));
+        if self.random.u8(..4) == 0 && !waits { self.rest().await } else { Ok(()) }
     }
 
     /// Whoever is well is left in peace.
@@ -252,9 +259,8 @@ impl Stage {
             Turn::ApiFails => self.model.fail_writes(random.u32(1..6), random.bool()),
             Turn::ApiRivals => self.model.interfere(random.u32(1..4)),
             Turn::BmcFault => {
-                let effect = effect(random);
-                let lasting = Duration::from_secs(random.u64(1..300));
-                let fault = effect.always().lasting(lasting);
+                let fault = if random.u8(..4) == 0 { partial(random) } else { effect(random).always() };
+                let fault = fault.lasting(Duration::from_secs(random.u64(1..300)));
                 let fault = if random.bool() { fault.times(random.u32(1..6)) } else { fault };
                 self.servers.notes().trace.push(format!("  {fault:?}"));
                 self.servers.bmc(name).faults().add(fault);
@@ -264,10 +270,8 @@ impl Stage {
                 self.servers.bmc(name).set_credentials(Credentials::new("admin", "changed"));
             }
             Turn::ByHand => {
-                let bmc = self.servers.bmc(name);
-                let reset = if bmc.first().power() == PowerState::On { ResetType::ForceOff } else { ResetType::On };
-                let id = bmc.first().id.clone();
-                bmc.by_hand(&id, reset);
+                let is_on = self.servers.server(name).power() == PowerState::On;
+                self.servers.press(name, if is_on { ResetType::ForceOff } else { ResetType::On });
             }
             Turn::Pause => {
                 let paused = random.bool();
@@ -293,7 +297,7 @@ impl Stage {
 
     fn create(&self, name: &str) {
         if self.model.host(name).is_none() {
-            self.model.put_host(name, host(name));
+            self.model.put_host(name, self.servers.host(name));
         }
     }
 
@@ -325,13 +329,61 @@ impl Stage {
         self.process.hear_of_secrets(&self.names, &self.model);
     }
 
+    /// A server that did not boot what was ordered is restarted by its owner alone: the message says how.
+    fn restart_ignored(&self) {
+        for name in &self.names {
+            let Some(host) = self.model.host(name) else { continue };
+            let asked = host["metadata"]["annotations"].get(names::REBOOT).is_some();
+            if host["status"]["fault"]["reason"] == "BootIgnored" && !asked {
+                self.tell(|| format!("its owner restarts {name}"));
+                self.model
+                    .edit_host(name, |host| host["metadata"]["annotations"][names::REBOOT] = json!("by its owner"));
+            }
+        }
+    }
+
+    /// What an inventory lacks without saying so.
+    fn silent_gap(&self, name: &str) -> Option<String> {
+        let (host, hardware) = (self.model.host(name)?, self.servers.hardware(name));
+        let record = record(&host).filter(|record| record.inspected)?;
+        let parts = [
+            ("processors", usize::from(hardware.cpus), Part::Processors),
+            ("memoryModules", usize::from(hardware.dimms), Part::Memory),
+            ("drives", hardware.disks.len(), Part::Drives),
+            ("nics", hardware.macs.len(), Part::Nics),
+        ];
+        let is_told = |part| record.unread.as_ref().is_some_and(|unread| unread.parts.contains(&part));
+        let silent = parts.into_iter().find(|(list, most, part)| count(&host, list) < *most && !is_told(*part));
+        silent
+            .map(|(list, ..)| format!("{name} lacks {list} and does not say so: {}", host["status"]["hardwareDetails"]))
+    }
+
+    /// Whether the drive of a server is in use by its neighbour, which runs from it.
+    fn lends_its_drive(&self, name: &str) -> bool {
+        let neighbour = self.servers.neighbour(name).and_then(|neighbour| self.model.host(neighbour));
+        neighbour.is_some_and(|host| host["status"]["state"] == "Provisioned" && runs_from_image(&host))
+    }
+
+    /// Whether a host rightly waits for the drive that it shares.
+    fn waits_for_drive(&self, name: &str) -> bool {
+        let is_refused = |host: Arc<Value>| host["status"]["fault"]["reason"] == "MediaRefused";
+        self.model.host(name).is_some_and(is_refused) && self.lends_its_drive(name)
+    }
+
     /// What is not as it should be yet.
     fn unfinished(&self) -> Option<String> {
         self.names.iter().find_map(|name| {
-            let (host, server) = (self.model.host(name), self.servers.bmc(name).first());
+            let (host, server) = (self.model.host(name), self.servers.server(name));
+            let medium = server.media().filter(|_| !self.lends_its_drive(name));
             let Some(host) = host else {
-                return server.media().map(|media| format!("{name} is gone and left {media} in its drive"));
+                return medium.map(|media| format!("{name} is gone and left {media} in its drive"));
             };
+            if self.waits_for_drive(name) && host["metadata"].get("deletionTimestamp").is_none() {
+                return None;
+            }
+            if let Some(unread) = record(&host).and_then(|record| record.unread) {
+                return Some(format!("{name} was read in part only: {unread:?}"));
+            }
             let state = host["status"]["state"].as_str().unwrap_or("");
             let claimed = host["spec"].get("consumerRef").is_some();
             let wanted = if claimed { "Provisioned" } else { "Available" };
@@ -345,16 +397,19 @@ impl Stage {
                     status("waiting")
                 ));
             }
-            match (claimed, server.media()) {
-                (false, Some(media)) => Some(format!("{name} is free and has {media} in its drive")),
-                (true, None) if runs_from_image(&host) => Some(format!("{name} is provisioned from an empty drive")),
-                _ => None,
+            if let Some(media) = medium.filter(|_| !claimed) {
+                return Some(format!("{name} is free and has {media} in its drive"));
             }
+            let is_empty = claimed && runs_from_image(&host) && server.media().is_none();
+            is_empty.then(|| format!("{name} is provisioned from an empty drive"))
         })
     }
 
     fn judge(&self) -> Result<(), String> {
-        self.servers.notes().crimes.first().map_or(Ok(()), |crime| Err(crime.clone()))
+        if let Some(crime) = self.servers.notes().crimes.first() {
+            return Err(crime.clone());
+        }
+        self.names.iter().find_map(|name| self.silent_gap(name)).map_or(Ok(()), Err)
     }
 
     /// Lets the operator work for so long, and starts it anew whenever it died.
@@ -533,6 +588,11 @@ pub(super) fn runs_from_image(host: &Value) -> bool {
     host["spec"].get("bootIsoSource").is_some() && !is_other
 }
 
+/// How many there are of a part in the inventory of a host.
+fn count(host: &Value, part: &str) -> usize {
+    host["status"]["hardwareDetails"][part].as_array().map_or(0, Vec::len)
+}
+
 fn unclaim(host: &mut Value) {
     let spec = host["spec"].as_object_mut().unwrap();
     spec.remove("consumerRef");
@@ -541,9 +601,31 @@ fn unclaim(host: &mut Value) {
     spec.remove("bootEveryStart");
 }
 
+/// What an inventory can be taken without.
+const PARTS: [Kind; 6] = [
+    Kind::Processors,
+    Kind::MemoryCollection,
+    Kind::StorageCollection,
+    Kind::EthernetInterfaces,
+    Kind::FirmwareInventory,
+    Kind::Manager,
+];
+
+/// One part of a server cannot be read.
+fn partial(random: &mut fastrand::Rng) -> Fault {
+    let effect = match random.u32(..5) {
+        0 => Effect::Latency(Duration::from_secs(random.u64(1..90))),
+        1 => Effect::Status { code: 503, body: sim::FaultBody::default() },
+        2 => Effect::Status { code: 500, body: sim::FaultBody::Html },
+        3 => Effect::Drop,
+        _ => Effect::Hang,
+    };
+    effect.always().kind(PARTS[random.usize(..PARTS.len())])
+}
+
 pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
     let span = Duration::from_secs(random.u64(1..90));
-    match random.u32(..23) {
+    match random.u32(..24) {
         0 => Effect::Latency(span),
         1 => Effect::Status { code: 503, body: sim::FaultBody::default() },
         2 => Effect::Refuse,
@@ -566,6 +648,7 @@ pub(super) fn effect(random: &mut fastrand::Rng) -> Effect {
         19 => Effect::Garbles,
         20 => Effect::RepeatsMembers,
         21 => Effect::TurnsUuid,
+        22 => Effect::RemoteMediaDisabled { offers_action: random.bool() },
         _ => Effect::IgnoresMedia,
     }
 }
@@ -601,7 +684,7 @@ fn a_request_that_waits_for_a_paused_machine_costs_no_writes_and_is_carried_out_
         stage.run_for(Duration::from_mins(20)).await;
         assert_eq!(stage.model.writes() - writes, 0, "{}", stage.model.last_write());
         assert!(is_paused(&stage));
-        assert_eq!(stage.servers.bmc(name).first().power(), PowerState::On);
+        assert_eq!(stage.servers.server(name).power(), PowerState::On);
 
         // It is looked at all the same.
         stage.turn(Turn::ByHand, name);
@@ -612,6 +695,6 @@ fn a_request_that_waits_for_a_paused_machine_costs_no_writes_and_is_carried_out_
         stage.model.pause_consumer(&consumer, false);
         stage.run_for(Duration::from_mins(10)).await;
         assert!(!is_paused(&stage));
-        assert_eq!(stage.servers.bmc(name).first().power(), PowerState::Off, "as was asked meanwhile");
+        assert_eq!(stage.servers.server(name).power(), PowerState::Off, "as was asked meanwhile");
     });
 }

@@ -249,7 +249,7 @@ impl Scene<'_> {
                 return self.fail_to_act(Finding::NoVirtualMedia { disabled: seen.media_disabled });
             }
             self.check_scheme(seen, url)?;
-            self.leave_drive_of_others(seen)?;
+            self.leave_drive_of_others(seen, url)?;
         }
         self.leave_running_server(seen)
     }
@@ -502,7 +502,9 @@ impl Scene<'_> {
             && fault.failure.kind.class() != Class::Auth
         {
             fault.count = 0;
-            fault.next_try = now;
+            // What fails at this very moment would be no news, and tried again and again without a pause.
+            let pause = SignedDuration::from_secs(i64::from(fault.last >= now));
+            fault.next_try = now + pause;
         }
     }
 }

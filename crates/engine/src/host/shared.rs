@@ -18,7 +18,7 @@ impl Scene<'_> {
     }
 
     /// Remembers what the BMC shows of an image that we inserted, so that we know it again in its own words.
-    pub(super) fn mark_our_image(&mut self, seen: &Seen) {
+    pub(super) fn mark_our_image(&mut self, seen: &Seen, url: &str) {
         if !seen.shares_drives {
             return;
         }
@@ -27,7 +27,9 @@ impl Scene<'_> {
         let performed = outcome.is_some_and(|act| act.number == self.record.acted && act.result.is_ok());
         let is_preparing = self.doing(Deed::PrepareBoot).is_some();
         match occupied(seen).next() {
-            Some(drive) if performed && inserted && is_preparing => self.record.anchor.image = Some(mark_of(drive)),
+            Some(drive) if performed && inserted && is_preparing && drive.may_hold(url) => {
+                self.record.anchor.image = Some(mark_of(drive))
+            }
             // What is not in the drive, nor on its way there, is not ours any more: the next image in it may be another's.
             None if self.record.media.is_none() && !is_preparing => self.record.anchor.image = None,
             _ => {}
@@ -35,8 +37,8 @@ impl Scene<'_> {
     }
 
     /// Stops at a drive that others share and that holds what is not ours.
-    pub(super) fn leave_drive_of_others(&mut self, seen: &Seen) -> Flow {
-        self.mark_our_image(seen);
+    pub(super) fn leave_drive_of_others(&mut self, seen: &Seen, url: &str) -> Flow {
+        self.mark_our_image(seen, url);
         let Some(drive) = occupied(seen).find(|drive| seen.shares_drives && !self.is_ours(drive)) else {
             return GO_ON;
         };

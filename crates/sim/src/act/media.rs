@@ -14,6 +14,8 @@ use crate::server::Slot;
 use crate::task::{Deferred, Medium};
 
 const INSERT: &str = "VirtualMedia.InsertMedia";
+/// The action that enables remote media, below a manager's `Actions/Oem`.
+pub(crate) const ENABLE: &str = "AMIVirtualMedia.EnableRMedia";
 const KNOWN: &[&str] =
     &["Image", "Inserted", "WriteProtected", "UserName", "Password", "TransferProtocolType", "TransferMethod"];
 
@@ -29,7 +31,7 @@ pub(crate) fn insert(core: &Core, state: &mut State, asked: &Asked<'_>, drive: u
     let medium = medium(core, &fields)?;
     let place = &core.places.drives[drive];
     let slot = slot(state, place.system, place.slot).ok_or_else(|| Problem::not_found(&asked.path))?;
-    if slot.inserted || slot.ejecting.is_some() {
+    if slot.inserted || slot.ejecting.is_some() || state.tasks.inserts(place.system, place.slot) {
         return Err(rules.occupied.into());
     }
     refused(state, asked)?;
@@ -68,6 +70,21 @@ pub(crate) fn eject(core: &Core, state: &mut State, asked: &Asked<'_>, drive: us
     }
     state.eject(place.system, place.slot, asked.now, &core.personality);
     Ok(done(core))
+}
+
+/// AMI's `#AMIVirtualMedia.EnableRMedia`, which its manager offers while remote media are disabled.
+pub(crate) fn enable_remote_media(core: &Core, state: &mut State, asked: &Asked<'_>) -> Result<Reply, Problem> {
+    if state.disabled_remote_media(asked.now, &asked.facts()) != Some(true) {
+        return Err(Problem::not_found(&asked.path));
+    }
+    match asked.object()?.get("RMediaState").and_then(Value::as_str) {
+        Some("Enable") => {
+            state.faults.enable_remote_media();
+            Ok(done(core))
+        }
+        Some(other) => Err(Problem::parameter_not_in_list(other, "RMediaState", ENABLE)),
+        None => Err(Problem::missing_parameter(ENABLE, "RMediaState")),
+    }
 }
 
 /// Without actions: an image and `Inserted` insert, a null image ejects.
@@ -142,6 +159,9 @@ fn medium(core: &Core, fields: &Map<String, Value>) -> Result<Medium, Problem> {
 }
 
 fn refused(state: &mut State, asked: &Asked<'_>) -> Result<(), Problem> {
+    if state.disabled_remote_media(asked.now, &asked.facts()).is_some() {
+        return Err(Problem::bad_request("GeneralError", "Remote media support is disabled.").about("#/Image"));
+    }
     let message = state.trouble(asked.now, &asked.facts(), |e| match e {
         Effect::RefusesMedia(message) => Some(message.clone()),
         _ => None,

@@ -35,7 +35,7 @@ async fn a_machine_is_found_although_another_provider_serves_a_newer_version_of_
     let message = host["status"]["fault"]["message"].as_str().unwrap();
     assert!(message.contains("Beskar7Machine lab/node still exists"), "{message}");
     tokio::time::sleep(Duration::from_mins(10)).await;
-    assert_eq!(scene.servers.bmc("server-0").first().power(), PowerState::On, "the server runs on");
+    assert_eq!(scene.servers.server("server-0").power(), PowerState::On, "the server runs on");
 
     scene.delete_machine("node").await;
     scene.until_state("server-0", "Available").await;
@@ -77,12 +77,12 @@ async fn a_consumer_whose_kind_is_not_served_is_not_taken_for_gone() {
     let message = scene.host("server-0")["status"]["fault"]["message"].to_string();
     assert!(message.contains("cannot be told (this cluster serves no acme.example/v1 Tenant)"), "{message}");
     tokio::time::sleep(Duration::from_mins(10)).await;
-    assert_eq!(scene.servers.bmc("server-0").first().power(), PowerState::On, "the server runs on");
+    assert_eq!(scene.servers.server("server-0").power(), PowerState::On, "the server runs on");
 
     serve(true).await;
     tenants.delete("t", &kube::api::DeleteParams::default()).await.unwrap();
     scene.until_state("server-0", "Available").await;
-    assert_eq!(scene.servers.bmc("server-0").first().power(), PowerState::Off);
+    assert_eq!(scene.servers.server("server-0").power(), PowerState::Off);
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,9 +126,9 @@ async fn a_paused_cluster_holds_its_hosts_although_another_provider_serves_a_new
     let annotations = json!({"beskar7.io/reboot": "now"});
     scene.edit_host("server-0", json!({"metadata": {"annotations": annotations}})).await;
     scene.until("paused", |scene| condition(&scene.host("server-0"), "Paused")["status"] == "True").await;
-    let boots = scene.servers.bmc("server-0").first().boots;
+    let boots = scene.servers.server("server-0").boots;
     tokio::time::sleep(Duration::from_mins(10)).await;
-    assert_eq!(scene.servers.bmc("server-0").first().boots, boots, "a paused server is not restarted");
+    assert_eq!(scene.servers.server("server-0").boots, boots, "a paused server is not restarted");
     pause(false).await;
-    scene.until("restarted", |scene| scene.servers.bmc("server-0").first().boots > boots).await;
+    scene.until("restarted", |scene| scene.servers.server("server-0").boots > boots).await;
 }

@@ -1,6 +1,7 @@
 //! Scenes: the whole process under paused time, as in [`super::whole`], but what happens is written down test by test.
 
 mod kinds;
+mod media;
 mod owners;
 mod placing;
 mod slots;

@@ -22,9 +22,7 @@ async fn with_a_running_server() -> Scene {
 }
 
 fn switch_on(scene: &Scene, name: &str) {
-    let bmc = scene.servers.bmc(name);
-    let id = bmc.first().id.clone();
-    bmc.by_hand(&id, ResetType::On);
+    scene.servers.press(name, ResetType::On);
 }
 
 fn consumer(scene: &Scene, host: &str) -> String {
@@ -44,11 +42,11 @@ async fn a_server_that_runs_although_nobody_asked_is_not_taken_by_a_machine() {
     assert!(told.contains("1 is running although nobody asked for it"), "{told}");
     assert!(told.contains("server-0 (running: set spec.online: false, or spec.claimableWhileRunning: true"), "{told}");
     tokio::time::sleep(Duration::from_mins(10)).await;
-    assert_eq!(scene.servers.bmc("server-0").first().power(), PowerState::On, "nobody cut its power");
+    assert_eq!(scene.servers.server("server-0").power(), PowerState::On, "nobody cut its power");
     assert_eq!(consumer(&scene, "server-0"), "");
 
     scene.edit_host("server-0", json!({"spec": {"online": false}})).await;
-    scene.until("off", |scene| scene.servers.bmc("server-0").first().power() == PowerState::Off).await;
+    scene.until("off", |scene| scene.servers.server("server-0").power() == PowerState::Off).await;
     scene.until("the first is taken, too", |scene| consumer(scene, "server-0") == "node-1").await;
 }
 
@@ -63,7 +61,7 @@ async fn a_server_that_was_switched_on_after_the_last_look_refuses_a_machine_whi
     assert_eq!((consumer(&scene, "server-0"), consumer(&scene, "server-1")), (String::new(), "node-0".to_owned()));
     let timeline = scene.host("server-0")["status"]["timeline"].to_string();
     assert!(timeline.contains("The server runs although nobody asked for it"), "{timeline}");
-    let server = scene.servers.bmc("server-0").first();
+    let server = scene.servers.server("server-0");
     assert_eq!((server.power(), server.boots), (PowerState::On, 1), "nobody cut its power");
 
     // Once its owner has it switched off, the next machine takes it within minutes.

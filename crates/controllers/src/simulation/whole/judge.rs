@@ -103,7 +103,7 @@ impl Stage {
         if image_on(&host) != home.image || !machine.images.contains(&home.image) {
             return Err(format!("{name} runs on {host_name}, which was given another image: {}", host["spec"]));
         }
-        let server = self.servers.bmc(host_name).first();
+        let server = self.servers.server(host_name);
         if self.pressed.contains(host_name) {
             home.boots = None;
         } else if server.power() != PowerState::On {
@@ -124,7 +124,7 @@ impl Stage {
     }
 
     fn unfinished_host(&self, name: &str) -> Option<String> {
-        let (host, server) = ((self.show)(name), self.servers.bmc(name).first());
+        let (host, server) = ((self.show)(name), self.servers.server(name));
         let Some(host) = host else {
             return server.media().map(|media| format!("{name} is gone and left {media} in its drive"));
         };
@@ -204,7 +204,7 @@ impl Stage {
         if home != Some(host_name.as_str()) || object["status"]["ready"] != true {
             return Some(format!("{name} has {host_name} and is not ready: {}", object["status"]));
         }
-        let server = self.servers.bmc(host_name).first();
+        let server = self.servers.server(host_name);
         let booted = server.last_boot.map(|boot| boot.from);
         if is_adopted(host) {
             return Some(format!("{host_name} was adopted for {name}, which nobody had started"));

@@ -141,7 +141,7 @@ impl Stage {
         let host = self.hosts().create(&PostParams::default(), &object).await.unwrap();
         self.known.insert(name.to_owned(), Known { uid: host.uid(), ..Known::default() });
         // Whatever was on before is left alone.
-        if self.servers.bmc(name).first().power() != PowerState::Off {
+        if self.servers.server(name).power() != PowerState::Off {
             self.pressed.insert(name.to_owned());
         }
     }

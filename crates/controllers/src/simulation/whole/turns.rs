@@ -196,7 +196,7 @@ impl Stage {
                 self.put_secret(name).await;
             }
             Turn::ByHand => {
-                let is_on = self.servers.bmc(name).first().power() == PowerState::On;
+                let is_on = self.servers.server(name).power() == PowerState::On;
                 self.press(name, if is_on { ResetType::ForceOff } else { ResetType::On });
             }
             Turn::SwitchOnAndClaim => {
@@ -213,9 +213,7 @@ impl Stage {
 
     /// Somebody at the server.
     fn press(&mut self, name: &str, reset: ResetType) {
-        let bmc = self.servers.bmc(name);
-        let id = bmc.first().id.clone();
-        bmc.by_hand(&id, reset);
+        self.servers.press(name, reset);
         self.pressed.insert(name.to_owned());
     }
 

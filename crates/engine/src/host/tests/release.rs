@@ -427,3 +427,21 @@ fn a_release_ends_where_no_boot_override_is_shown() {
         assert_eq!((world.phase(), world.fault()), (Phase::Available, None));
     }
 }
+
+#[test]
+fn a_release_at_the_very_moment_of_a_failure_is_not_tried_again_without_a_pause() {
+    let mut world = World::provisioned();
+    world.server.temper.blind = Some(Kind::Unreachable);
+    world.run_until(3600, |world| world.fault() == Some(Kind::Unreachable));
+    let moment = world.record().fault.unwrap().last;
+    world.goal = Goal::default();
+    world.consumer = Presence::Gone;
+    world.now = moment;
+    world.reconcile(Mishap::Nothing);
+    assert_eq!(world.phase(), Phase::Deprovisioning);
+    // If a look has followed, it took no time at all, and failed.
+    world.now = moment;
+    world.sight.as_mut().unwrap().at = moment;
+    let next = world.decide();
+    assert!(next.look.is_none() && next.again.is_some_and(|again| again > moment), "{next:?}");
+}
