@@ -28,7 +28,7 @@ impl Scene<'_> {
         let is_preparing = self.doing(Deed::PrepareBoot).is_some();
         match occupied(seen).next() {
             Some(drive) if performed && inserted && is_preparing && drive.may_hold(url) => {
-                self.record.anchor.image = Some(mark_of(drive))
+                self.record.anchor.image = Some(mark_of(drive));
             }
             // What is not in the drive, nor on its way there, is not ours any more: the next image in it may be another's.
             None if self.record.media.is_none() && !is_preparing => self.record.anchor.image = None,

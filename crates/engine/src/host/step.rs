@@ -385,7 +385,7 @@ impl<'a> Scene<'a> {
     /// Looks now, and waits for it.
     fn look(&mut self, scope: Scope, waiting: Waiting) {
         self.look = Some(scope);
-        if self.keep_waiting_for_fault() {
+        if self.keep_waiting_for_fault() || self.keep_waiting_through_look() {
             return;
         }
         // We were away, or the look was answered and asked for again: a new wait begins.
@@ -414,6 +414,18 @@ impl<'a> Scene<'a> {
                 self.keep_waiting_for_fault();
             }
         }
+    }
+
+    /// Somebody else is waited for, and the look is only there to wait on better knowledge: the time goes on counting.
+    fn keep_waiting_through_look(&mut self) -> bool {
+        let outlasts = |wait: &mut Wait| matches!(wait.what, Waiting::FleetBrake { .. } | Waiting::BootOverrideUnused);
+        let now = self.now();
+        let waited = self.wait_before.take_if(|wait| outlasts(wait) && now < wait.deadline);
+        let waits = waited.is_some();
+        if waits {
+            self.record.wait = waited;
+        }
+        waits
     }
 
     /// A try that comes when it was announced is nothing new to tell: what it brings is.

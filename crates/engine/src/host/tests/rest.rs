@@ -182,3 +182,31 @@ fn an_inventory_that_takes_several_looks_is_gone_on_with_every_five_minutes() {
         assert!(unread.last > before && unread.tries == 1, "it is not put off later and later: {unread:?}");
     }
 }
+
+#[test]
+fn a_wait_for_the_brake_goes_on_counting_although_the_server_is_looked_at_meanwhile() {
+    let mut world = World::provisioned();
+    world.goal = Goal::default();
+    world.consumer = Presence::Gone;
+    world.braked = true;
+    world.run_until(600, |world| world.wait().as_deref() == Some("FleetBrake"));
+    let since = world.record().wait.unwrap().since;
+    for _ in 0..20 {
+        world.run(120);
+        let wait = world.record().wait.unwrap();
+        assert_eq!((wait.what.name(), wait.since), ("FleetBrake", since));
+    }
+}
+
+#[test]
+fn a_wait_for_the_override_goes_on_counting_after_a_restart_of_the_operator() {
+    let mut world = World::available();
+    world.server.temper.shows_used_override = true;
+    world.goal = ordered("a", IMAGE);
+    world.run_until(3600, |world| world.wait().as_deref() == Some("BootOverrideUnused"));
+    let since = world.record().wait.unwrap().since;
+    world.run(120);
+    world.crash();
+    world.run_until(3600, |world| world.fault() == Some(Kind::BootIgnored));
+    assert!(world.now.duration_since(since) < secs(400), "{} after {since}", world.now);
+}

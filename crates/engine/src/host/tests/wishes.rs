@@ -220,7 +220,7 @@ fn a_power_policy_outlives_claims_and_releases() {
 
 #[test]
 fn quarantine_begins_when_nobody_uses_the_host_any_more() {
-    for mut world in vec![World::new(Goal::default(), Server::off()), World::available()] {
+    for mut world in [World::new(Goal::default(), Server::off()), World::available()] {
         world.goal.quarantine = true;
         world.run(3600);
         assert_eq!((world.phase(), world.acts()), (Phase::Quarantined, vec![]));

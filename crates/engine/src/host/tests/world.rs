@@ -335,7 +335,7 @@ impl World {
         }
         let bound = |record: &Record| record.anchor.claim.as_ref().map(|claim| claim.id.clone());
         let accepted = bound(record).filter(|id| before.is_some() && before.and_then(bound).as_ref() != Some(id));
-        if accepted.is_some()
+        if accepted.is_some_and(|id| id != ITSELF)
             && self.goal.author == Author::Claimer
             && !record.anchor.adopted
             && remembered.anchor == Ok(before.map(|before| before.anchor.clone()))
