@@ -1,6 +1,6 @@
 use http::Method;
 use serde_json::json;
-use sim::personality;
+use sim::{BootSource, Effect, ResetType, personality};
 
 use crate::client::{Client, pass};
 
@@ -151,4 +151,51 @@ async fn some_need_the_transfer_protocol() {
     let info = &answer.body["error"]["@Message.ExtendedInfo"][0];
     assert_eq!(info["RelatedProperties"][0], "#/TransferProtocolType");
     client.insert_with(json!({ "Image": ISO, "TransferProtocolType": "HTTP" })).await.worked();
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_behind_one_manager_boot_from_its_drive_and_it_takes_one_image() {
+    for (personality, mode) in [(personality::hpe_ilo5(), None), (personality::supermicro_x13(), Some("UEFI"))] {
+        let (name, target) = (personality.name, personality.boot.media_target);
+        let client = Client::new(sim::Bmc::new(sim::BmcSpec::new(personality).systems(2))).await;
+        client.insert(ISO).await.worked();
+        assert!(!client.insert("https://192.0.2.1/other.iso").await.status.is_success(), "{name}");
+        pass(60).await;
+        let second = client.bmc.servers()[1].id.clone();
+        let system = format!("/redfish/v1/Systems/{second}");
+        let mut boot = json!({ "BootSourceOverrideTarget": target, "BootSourceOverrideEnabled": "Once" });
+        if let Some(mode) = mode {
+            boot["BootSourceOverrideMode"] = json!(mode);
+        }
+        client.patch(&system, json!({ "Boot": boot })).await.worked();
+        client.bmc.by_hand(&second, ResetType::On);
+        pass(300).await;
+        let servers = client.bmc.servers();
+        assert_eq!([servers[0].media(), servers[1].media()], [Some(ISO), Some(ISO)], "{name}");
+        assert_eq!(servers[1].last_boot.as_ref().unwrap().from, BootSource::Cd(ISO.to_owned()), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn disabled_remote_media_show_no_drives_until_somebody_enables_them() {
+    let client = Client::of(personality::supermicro_x13()).await;
+    let drive = client.read(&client.cd().await).await;
+    let insert = drive["Actions"]["#VirtualMedia.InsertMedia"]["target"].as_str().unwrap();
+    client.bmc.faults().add(Effect::RemoteMediaDisabled { offers_action: true }.always());
+    let manager = client.read("/redfish/v1/Managers/1").await;
+    assert_eq!(manager["Oem"]["Ami"]["VirtualMedia"]["RMediaStatus"], "Disabled");
+    let drives = "/redfish/v1/Managers/1/VirtualMedia";
+    assert_eq!(client.read(drives).await["Members"], json!([]));
+    client.post(insert, json!({ "Image": ISO })).await.refused(400, "GeneralError");
+    let target = manager["Actions"]["Oem"]["#AMIVirtualMedia.EnableRMedia"]["target"].as_str().unwrap();
+    client.post(target, json!({})).await.refused(400, "ActionParameterMissing");
+    client.post(target, json!({ "RMediaState": "Enable" })).await.worked();
+    assert_ne!(client.read(drives).await["Members"], json!([]));
+    assert!(client.read("/redfish/v1/Managers/1").await["Oem"]["Ami"].is_null());
+    client.insert(ISO).await.worked();
+
+    // Nobody disables what is in use.
+    pass(60).await;
+    client.bmc.faults().add(Effect::RemoteMediaDisabled { offers_action: false }.always());
+    assert_ne!(client.read(drives).await["Members"], json!([]));
 }

@@ -358,6 +358,14 @@ impl Server {
         })
     }
 
+    /// Nothing of ours is left in it.
+    pub(super) fn empty(&mut self) {
+        self.moving.clear();
+        self.media = None;
+        self.boot = no_override();
+        self.used = None;
+    }
+
     /// Off, without media of ours and without override.
     pub(super) fn is_tidy(&self) -> bool {
         let media = self.moving.last().map_or(&self.media, |(_, media)| media);

@@ -450,6 +450,12 @@ impl World {
             if mishap == Mishap::StatusConflict {
                 return soon;
             }
+            let target = |record: Option<&Record>| record.and_then(|record| record.target.clone());
+            let (before, after) = (target(self.status.as_ref()), target(Some(&next.record)));
+            if before.is_some() && after.is_some() && before != after {
+                // Another server: what was left at the former address stays there.
+                self.server.empty();
+            }
             let text = serde_json::to_string(&next.record).unwrap();
             self.status = serde_json::from_str(&text).unwrap();
             assert_eq!(self.status.as_ref(), Some(&next.record), "the record does not survive being stored");
