@@ -398,12 +398,28 @@ impl fmt::Display for Family {
     }
 }
 
+/// What is meant by the name of a maker alone: its most common firmware.
+const MAKERS: [(&str, Family); 8] = [
+    ("dell", Family::DellIdrac9),
+    ("hpe", Family::HpeIlo5),
+    ("lenovo", Family::LenovoXcc),
+    ("ami", Family::AmiMegarac),
+    ("nvidia", Family::NvidiaOpenBmc),
+    ("fujitsu", Family::FujitsuIrmc),
+    ("cisco", Family::CiscoCimc),
+    ("huawei", Family::HuaweiIbmc),
+];
+
 impl FromStr for Family {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        TABLE.iter().find(|row| row.name.eq_ignore_ascii_case(text.trim())).map(|row| row.family).ok_or_else(|| {
-            let names: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
+        let text = text.trim();
+        let family = TABLE.iter().find(|row| row.name.eq_ignore_ascii_case(text)).map(|row| row.family);
+        let maker = || MAKERS.iter().find(|(maker, _)| maker.eq_ignore_ascii_case(text)).map(|(_, family)| *family);
+        family.or_else(maker).ok_or_else(|| {
+            let names = TABLE.iter().map(|row| row.name).chain(MAKERS.iter().map(|(maker, _)| *maker));
+            let names: Vec<&str> = names.collect();
             Error::Unsupported {
                 url: "this version".into(),
                 what: format!("tell what {text:?} is; known firmware: {}", names.join(", ")),

@@ -86,5 +86,15 @@ fn every_family_has_one_row_and_a_name_that_can_be_written() {
             row.name
         );
     }
+    // What the field's description suggests to users.
+    for (maker, family) in [
+        ("dell", Family::DellIdrac9),
+        ("HPE", Family::HpeIlo5),
+        ("lenovo", Family::LenovoXcc),
+        ("supermicro", Family::Supermicro),
+        ("generic", Family::Generic),
+    ] {
+        assert_eq!(maker.parse::<Family>().unwrap(), family);
+    }
     assert!("commodore".parse::<Family>().unwrap_err().to_string().contains("dell-idrac9"));
 }
