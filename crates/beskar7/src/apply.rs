@@ -28,7 +28,7 @@ Examples:
   beskar7 apply -f hosts/
   beskar7 sim --count 3 --manifests - | beskar7 apply -f -
 
-  # What would become of it?
+  # Preview the changes
   beskar7 apply -f server-01.yaml --dry-run";
 
 /// Who applies, as the API server remembers it. Fields that kubectl has applied belong to kubectl.
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Namespace of objects that name none; else the context's
     #[arg(short, long)]
     namespace: Option<String>,
-    /// Take over fields that somebody else has set otherwise
+    /// Overwrite fields that another manager owns
     #[arg(long)]
     force_conflicts: bool,
     /// Let the API server check everything, and store nothing

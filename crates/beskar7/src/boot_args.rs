@@ -32,13 +32,13 @@ pub(crate) struct BootArgs {
     /// More certificate authorities to trust when an image is fetched (PEM)
     #[arg(long, value_name = "FILE", env = "BESKAR7_BOOT_CA_BUNDLE")]
     boot_ca_bundle: Option<PathBuf>,
-    /// Folder in which images are kept while they are served, so that each is fetched once; without it, for every server
+    /// Folder for cached images; without it, each server causes a download
     #[arg(long, value_name = "DIR", env = "BESKAR7_BOOT_CACHE")]
     boot_cache: Option<PathBuf>,
-    /// How many GiB are kept there at most
+    /// Size of that cache in GiB
     #[arg(long, value_name = "GIB", default_value = "4", env = "BESKAR7_BOOT_CACHE_SIZE")]
     boot_cache_size: u32,
-    /// Networks that images may be fetched from although they are this machine, its link or a cloud's metadata service
+    /// Networks that images may be downloaded from although they are blocked by default (loopback, link-local, cloud metadata)
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', env = "BESKAR7_BOOT_ALLOW_NETWORKS")]
     boot_allow_networks: Vec<Network>,
 }

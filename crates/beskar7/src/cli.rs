@@ -11,7 +11,7 @@ const ABOUT: &str = "\
 Turns racks of servers into Kubernetes nodes.
 
 Each server is a PhysicalHost in a Kubernetes cluster. `beskar7 run` looks after all of them through their BMCs \
-(Redfish): it inventories them, powers them, and boots what their claims order. The other commands are for people.";
+(Redfish): it inventories them, powers them, and boots the requested image. The other commands are client tools.";
 
 const EXAMPLES: &str = "\
 First steps:

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// How many BMCs [default: 1, or one for each --replay]
     #[arg(long, value_name = "NUMBER")]
     count: Option<u32>,
-    /// Whose BMCs; several take turns, and mix is all of them
+    /// Vendors to simulate, in turn; mix is all of them
     #[arg(long, value_name = "NAME", default_value = "generic", value_delimiter = ',', value_parser = personalities())]
     personality: Vec<String>,
     /// Answer from a recorded tree (tar.gz or folder of a Redfish mockup), with power, boot and media alive; may be repeated
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// Seed of serial numbers, UUIDs, MAC addresses and hardware: the same seed gives the same fleet
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What names begin with
+    /// Prefix of the names
     #[arg(long, value_name = "PREFIX", default_value = "sim")]
     name: String,
     /// Write a Secret and a PhysicalHost for each to this file; - is standard output
@@ -90,7 +90,7 @@ struct PlaceArgs {
     /// HTTP without TLS
     #[arg(long)]
     plain_http: bool,
-    /// Serve a control on this port of localhost, to switch faults on and to see the truth
+    /// Port on localhost for a control API: faults, and the real state of the servers
     #[arg(long, value_name = "PORT")]
     control: Option<u16>,
 }
@@ -98,7 +98,7 @@ struct PlaceArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Servers")]
 struct DelayArgs {
-    /// They are on at the beginning
+    /// Servers start powered on
     #[arg(long)]
     powered_on: bool,
     /// No delays at all

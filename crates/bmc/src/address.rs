@@ -177,7 +177,7 @@ fn system_of(path: &str) -> Result<Option<String>, String> {
         None => return Ok(None),
         Some(_) if !is(root, "redfish") => {
             return Err(format!(
-                "the path {path:?} is not a Redfish path; leave it away, or name a system: /redfish/v1/Systems/<id>"
+                "the path {path:?} is not a Redfish path; remove it, or name a system: /redfish/v1/Systems/<id>"
             ));
         }
         Some(_) => {}

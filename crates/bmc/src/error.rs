@@ -202,7 +202,7 @@ pub enum Error {
         kind: Kind,
     },
     /// The client was closed.
-    #[error("the connection to {url} was closed by its owner")]
+    #[error("the connection to {url} was closed by the operator")]
     Closed {
         /// The BMC.
         url: String,

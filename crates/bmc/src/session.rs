@@ -36,7 +36,7 @@ pub(crate) enum Standing {
     },
     /// The credentials are wrong: not a single further try with them.
     Refused(Error),
-    Held {
+    TryLater {
         until: Instant,
         error: Error,
     },
@@ -99,9 +99,9 @@ impl Session {
                 Ok(Some(Pass { header: (AUTHORIZATION, value), generation, is_token: false }))
             }
             Standing::Refused(error) => Err(error.clone()),
-            Standing::Held { until, error } if Instant::now() < *until => Err(error.clone()),
+            Standing::TryLater { until, error } if Instant::now() < *until => Err(error.clone()),
             Standing::Closed => Err(Error::Closed { url: wire.origin().to_owned() }),
-            Standing::Unknown | Standing::Basic { .. } | Standing::Held { .. } => Ok(None),
+            Standing::Unknown | Standing::Basic { .. } | Standing::TryLater { .. } => Ok(None),
         }
     }
 
@@ -124,7 +124,7 @@ impl Session {
         };
         let standing = self.judge_login(wire, &answer);
         let verdict = match &standing {
-            Standing::Refused(error) | Standing::Held { error, .. } => Err(error.clone().into()),
+            Standing::Refused(error) | Standing::TryLater { error, .. } => Err(error.clone().into()),
             Standing::Unknown => Err(wire.refusal(&Method::POST, &answer).into()),
             _ => Ok(()),
         };
@@ -181,7 +181,7 @@ impl Session {
             return if basic_is_allowed && !self.is_basic_because_of_limit() {
                 Standing::Basic { until: Some(Instant::now() + BASIC_FOR_NOW), because_of_limit: true }
             } else {
-                Standing::Held {
+                Standing::TryLater {
                     until: Instant::now() + SESSION_LIMIT_HOLD,
                     error: Error::SessionLimit { url: url(), said: said() },
                 }
@@ -222,7 +222,10 @@ impl Session {
             if self.is_basic_because_of_limit() {
                 let error =
                     Error::SessionLimit { url: url(), said: ", and it does not let us in without one either".into() };
-                self.replace(pass, Standing::Held { until: Instant::now() + SESSION_LIMIT_HOLD, error: error.clone() });
+                self.replace(
+                    pass,
+                    Standing::TryLater { until: Instant::now() + SESSION_LIMIT_HOLD, error: error.clone() },
+                );
                 return Err(error);
             }
             return Err(self.refuse(pass, Error::AuthenticationFailed { url: url(), said: format!(": {problem}") }));

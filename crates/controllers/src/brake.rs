@@ -38,7 +38,7 @@ pub enum Answer {
     /// Go ahead, now.
     Go,
     /// Not now.
-    Held {
+    NotNow {
         /// [`Brake::WAITING`] or [`Brake::FROZEN`].
         reason: &'static str,
         /// The sentence for the user.
@@ -155,7 +155,7 @@ impl Core {
 
     fn ask(&mut self, now: Instant, host: &ObjectId, ask: Ask) -> Answer {
         if self.config.freeze {
-            return Answer::Held {
+            return Answer::NotNow {
                 reason: Brake::FROZEN,
                 message: "The fleet is frozen: nothing is switched off, reset, wiped or deployed (--freeze).".into(),
                 again_in: LONGEST_PAUSE,
@@ -381,7 +381,7 @@ fn held(ahead: usize, again_in: Duration, allowed: &str) -> Answer {
         _ => format!("about {} hosts are ahead", ahead / 1000 * 1000),
     };
     let message = format!("Waiting for the fleet brake: {ahead}; {allowed}.");
-    Answer::Held { reason: Brake::WAITING, message, again_in }
+    Answer::NotNow { reason: Brake::WAITING, message, again_in }
 }
 
 fn per_minute(limit: u32) -> String {

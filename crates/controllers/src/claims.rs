@@ -29,7 +29,7 @@ use crate::metrics::Metrics;
 use crate::nodes::{Awaited, Nodes};
 use crate::object::{Object, ObjectId, api};
 use crate::placer::{Placer, Wanted};
-use crate::roster::{Held, Holding, OrderOnHost, Roster};
+use crate::roster::{Bearer, Holding, OrderOnHost, Roster};
 use crate::watches::Change;
 use crate::writer::{Ownership, WriteError, Writer, patch, with_finalizer};
 
@@ -187,7 +187,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         }
         let owner = match &self.cluster_api {
             Some(cluster_api) => cluster_api.owner(claim),
-            None => paused_itself(claim).map_or(Owner::Nobody, Owner::Held),
+            None => paused_itself(claim).map_or(Owner::Nobody, Owner::Paused),
         };
         let goal = D::goal(claim, self.image_check.is_some());
         let sight = Sight {
@@ -377,7 +377,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         Ok(())
     }
 
-    async fn write_host(&self, held: &Held, change: Value, what: &'static str) -> Result<(), WriteError> {
+    async fn write_host(&self, held: &Bearer, change: Value, what: &'static str) -> Result<(), WriteError> {
         let key = &held.key;
         let written = patch(&self.client, key, Some(&held.version.to_string()), change).await;
         self.metrics.api_write(D::NAME, what, written.is_ok());
@@ -481,7 +481,7 @@ struct Decision {
     step: claim::Step,
     memory: Memory,
     owner: Owner,
-    holdings: Vec<Held>,
+    holdings: Vec<Bearer>,
 }
 
 /// What comes after a decision was carried out.

@@ -200,7 +200,7 @@ impl ClusterApi {
     /// For whom an infrastructure machine is.
     pub(crate) fn owner(&self, claim: &impl Resource) -> Owner {
         if let Some(why) = paused_itself(claim) {
-            return Owner::Held(why);
+            return Owner::Paused(why);
         }
         let namespace = claim.meta().namespace.clone().unwrap_or_default();
         let mut references = claim.meta().owner_references.iter().flatten();
@@ -209,7 +209,7 @@ impl ClusterApi {
             return if known.missing.is_empty() { Owner::Awaited } else { Owner::NoClusterApi };
         };
         if !known.listed.contains(MachineView::KIND) || !known.listed.contains(ClusterView::KIND) {
-            return Owner::Held("Cluster API's Machines and Clusters have not been read yet.".to_owned());
+            return Owner::Paused("Cluster API's Machines and Clusters have not been read yet.".to_owned());
         }
         let Some(machine) = known.machines.get(&named::<MachineView>(&namespace, &reference.name)) else {
             return Owner::Gone;
@@ -217,7 +217,7 @@ impl ClusterApi {
         let id = named::<ClusterView>(&namespace, &machine.cluster);
         let Some(cluster) = known.clusters.get(&id) else { return Owner::Gone };
         if cluster.paused {
-            return Owner::Held(format!("{id:#} is paused."));
+            return Owner::Paused(format!("{id:#} is paused."));
         }
         Owner::Machine(Machine { cluster_ready: cluster.infrastructure_ready, bootstrap: machine.bootstrap })
     }
@@ -232,7 +232,7 @@ impl ClusterApi {
     /// The Cluster that infrastructure belongs to; `Err` is why that cannot be told or used.
     pub(crate) fn cluster_of(&self, infrastructure: &impl Resource) -> Result<(ObjectId, ClusterView), cluster::Owner> {
         if let Some(why) = paused_itself(infrastructure) {
-            return Err(cluster::Owner::Held(why));
+            return Err(cluster::Owner::Paused(why));
         }
         let namespace = infrastructure.meta().namespace.clone().unwrap_or_default();
         let mut references = infrastructure.meta().owner_references.iter().flatten();
@@ -241,12 +241,12 @@ impl ClusterApi {
             return Err(if known.missing.is_empty() { cluster::Owner::Awaited } else { cluster::Owner::NoClusterApi });
         };
         if !known.listed.contains(ClusterView::KIND) {
-            return Err(cluster::Owner::Held("Cluster API's Clusters have not been read yet.".to_owned()));
+            return Err(cluster::Owner::Paused("Cluster API's Clusters have not been read yet.".to_owned()));
         }
         let id = named::<ClusterView>(&namespace, &reference.name);
         let Some(cluster) = known.clusters.get(&id).cloned() else { return Err(cluster::Owner::Gone) };
         if cluster.paused {
-            return Err(cluster::Owner::Held(format!("{id:#} is paused.")));
+            return Err(cluster::Owner::Paused(format!("{id:#} is paused.")));
         }
         Ok((id, cluster))
     }

@@ -92,7 +92,7 @@ impl<D: ClusterDialect> Loop for ClusterLoop<D> {
                         self.writer.status(&cluster, status).await?;
                     }
                     // Nobody tells when Cluster API is found to be missing, or comes.
-                    let waits = matches!(sight.owner, Owner::Held(_) | Owner::Awaited | Owner::NoClusterApi);
+                    let waits = matches!(sight.owner, Owner::Paused(_) | Owner::Awaited | Owner::NoClusterApi);
                     return Ok(waits.then_some(LOOK_AGAIN));
                 }
             };
@@ -106,7 +106,7 @@ impl<D: ClusterDialect> ClusterLoop<D> {
     /// Whose infrastructure it is, and the machines of its control plane.
     fn owner(&self, cluster: &D::Cluster) -> (Owner, Vec<ControlPlaneMachine>) {
         let Some(cluster_api) = &self.cluster_api else {
-            return (paused_itself(cluster).map_or(Owner::Nobody, Owner::Held), Vec::new());
+            return (paused_itself(cluster).map_or(Owner::Nobody, Owner::Paused), Vec::new());
         };
         match cluster_api.cluster_of(cluster) {
             Err(owner) => (owner, Vec::new()),

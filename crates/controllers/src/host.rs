@@ -270,7 +270,7 @@ impl<D: HostDialect> HostLoop<D> {
     fn ask_brake(&self, key: &ObjectId, ask: Ask, sight: &mut Sight) {
         match self.brake.ask(key, ask) {
             Answer::Go => sight.granted.push(ask),
-            Answer::Held { message, again_in, .. } => {
+            Answer::NotNow { message, again_in, .. } => {
                 let again_in = SignedDuration::try_from(again_in).unwrap_or(SignedDuration::from_secs(60));
                 sight.hold = Some(Hold { why: message, until: sight.now + again_in });
             }
@@ -421,7 +421,7 @@ impl<D: HostDialect> HostLoop<D> {
     /// Takes off a claim that nothing was done for. The one thing that this loop writes beside metadata and status.
     async fn take_claim_off(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
         self.writer.patch(host, D::without_claim(), "claim").await?;
-        info!(host = %key, "the claim of a ghost was taken off");
+        info!(host = %key, "stale claim removed");
         Ok(())
     }
 

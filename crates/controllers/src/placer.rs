@@ -99,9 +99,11 @@ impl Room {
         let booked = self.writing.values().chain(self.unanswered.values());
         let booked: HashMap<_, _> = booked.map(|booking| (&booking.host, booking)).collect();
         for (key, _, host) in hosts {
-            if let Some(booking) = booked.get(key).filter(|_| !matches!(host.availability, Availability::Held { .. })) {
+            if let Some(booking) =
+                booked.get(key).filter(|_| !matches!(host.availability, Availability::Claimed { .. }))
+            {
                 let group = Some(booking.group.clone());
-                host.availability = Availability::Held { holder: booking.holder.clone(), group };
+                host.availability = Availability::Claimed { holder: booking.holder.clone(), group };
             }
         }
     }

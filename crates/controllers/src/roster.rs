@@ -78,7 +78,7 @@ pub struct OrderOnHost {
 
 /// A host that bears a claim, as it was seen.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct Bearer {
     pub(crate) key: ObjectId,
     /// The version that the sight is of: whoever writes on its ground says so.
     pub(crate) version: u64,
@@ -167,7 +167,7 @@ impl Roster {
     }
 
     /// The hosts that bear a claim, the one that is furthest on its way first.
-    pub(crate) fn holdings(&self, claim: &str) -> Vec<Held> {
+    pub(crate) fn holdings(&self, claim: &str) -> Vec<Bearer> {
         let entries = self.entries();
         let keys = entries.claims.get(claim).map(Vec::as_slice).unwrap_or_default();
         let mut found: Vec<_> = keys
@@ -175,11 +175,11 @@ impl Roster {
             .filter_map(|key| {
                 let entry = entries.hosts.get(key)?;
                 let holding = entry.offer.holdings.iter().find(|holding| holding.id == claim)?.clone();
-                Some(Held { key: key.clone(), version: entry.version, holding })
+                Some(Bearer { key: key.clone(), version: entry.version, holding })
             })
             .collect();
         found.sort_by(|left, right| {
-            let progress = |held: &Held| (held.holding.host.bound, held.holding.host.milestone);
+            let progress = |held: &Bearer| (held.holding.host.bound, held.holding.host.milestone);
             progress(right).cmp(&progress(left)).then_with(|| left.key.cmp(&right.key))
         });
         found

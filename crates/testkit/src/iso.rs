@@ -109,7 +109,7 @@ fn put_grub_in_fat(dir: &Path, image: &Path) {
 /// Builds an ISO for BIOS machines, in about a second, and returns its bytes.
 ///
 /// The system on it prints `marker` on the serial console. With `report_url` it also posts the marker there, from
-/// the fixed address that QEMU's user-mode network expects (see [`Depot::guest_url`](crate::Depot::guest_url)).
+/// the fixed address that QEMU's user-mode network expects (see [`WebServer::guest_url`](crate::WebServer::guest_url)).
 /// Then it stays up until somebody powers it off.
 pub fn build_iso(marker: &str, report_url: Option<&str>) -> Vec<u8> {
     let guest = parts::home("vm");

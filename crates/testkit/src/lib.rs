@@ -13,7 +13,6 @@
 
 mod cluster;
 mod cluster_api;
-mod depot;
 mod fetch;
 mod iso;
 mod parts;
@@ -23,11 +22,11 @@ mod scratch;
 mod sushy;
 mod vm;
 mod wait;
+mod web_server;
 mod workload;
 
 pub use cluster::{Account, AuditWrite, Cluster, Kubectl};
 pub use cluster_api::{CapiRelease, ClusterApi};
-pub use depot::{Depot, Report};
 pub use fetch::fetch_from;
 pub use iso::{Layout, build_fetching_iso, build_iso, build_menu_iso};
 pub use parts::home as part;
@@ -35,4 +34,5 @@ pub use scratch::free_port;
 pub use sushy::{FakeSystem, Sushy};
 pub use vm::{Firmware, VmLab};
 pub use wait::{wait_for, wait_ok};
+pub use web_server::{Report, WebServer};
 pub use workload::{Bootstrap, NewNode, NodeRole, Workload};

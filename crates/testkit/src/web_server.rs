@@ -28,9 +28,9 @@ use crate::wait::wait_for;
 /// Under this address a guest with QEMU's user-mode network reaches the loopback of its host.
 const HOST_SEEN_FROM_GUEST: &str = "10.0.2.2";
 
-/// A plain HTTP server on loopback with a thread of its own: it serves what was [`put`](Depot::put) and remembers
+/// A plain HTTP server on loopback with a thread of its own: it serves what was [`put`](WebServer::put) and remembers
 /// what was posted.
-pub struct Depot {
+pub struct WebServer {
     address: Ipv4Addr,
     port: u16,
     shelf: Arc<Shelf>,
@@ -54,7 +54,7 @@ struct Shelf {
     reports: Mutex<Vec<Report>>,
 }
 
-impl Depot {
+impl WebServer {
     /// Starts listening.
     pub fn start() -> Self {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, free_port()));
@@ -75,7 +75,7 @@ impl Depot {
         let (stop, stopped) = oneshot::channel();
         let serving = Arc::clone(&shelf);
         let thread = std::thread::spawn(move || serve(listener, &serving, stopped));
-        Depot { address: *address.ip(), port: address.port(), shelf, stop: Some(stop), thread: Some(thread) }
+        WebServer { address: *address.ip(), port: address.port(), shelf, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Puts a file on the shelf and returns its URL.
@@ -119,7 +119,7 @@ impl Depot {
     }
 }
 
-impl Drop for Depot {
+impl Drop for WebServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

@@ -62,7 +62,11 @@ pub(super) async fn until_done(wishes: Vec<(Target, Wish)>, timeout: Duration) -
     }
     match all.iter().filter(|followed| followed.end == Some(End::Failed)).count() {
         0 => Ok(()),
-        failed => bail!("{} of {} not as wished", human::number(failed), human::counted(all.len(), "host")),
+        failed => bail!(
+            "{} of {} did not reach the requested state",
+            human::number(failed),
+            human::counted(all.len(), "host")
+        ),
     }
 }
 
@@ -151,7 +155,7 @@ fn out_of_time(all: &[Followed], timeout: Duration) -> anyhow::Error {
     let late: Vec<_> =
         all.iter().filter(|followed| followed.end.is_none()).map(|followed| followed.target.label.as_str()).collect();
     anyhow!(
-        "not as wished after {timeout:?}: {}. The wish stands; `beskar7 hosts` shows how they are.",
+        "timed out after {timeout:?}: {}. The request stays in effect; `beskar7 hosts` shows their state.",
         late.join(", ")
     )
 }

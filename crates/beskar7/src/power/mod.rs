@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// Do not ask, also if a host is in use
     #[arg(short, long)]
     yes: bool,
-    /// Wait until the power is as wished
+    /// Wait for the requested power state
     #[arg(long, value_name = "BOOL", hide_possible_values = true, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set)]
     wait: bool,
     /// How long to wait
@@ -150,10 +150,10 @@ impl Action {
 
     fn told(self) -> &'static str {
         match self {
-            Self::On => "to be on (spec.online: true)",
-            Self::Off => "to be off (spec.online: false)",
-            Self::Auto => "its power is to be left alone (spec.online unset)",
-            Self::Cycle => "to be restarted",
+            Self::On => "power on requested (spec.online: true)",
+            Self::Off => "power off requested (spec.online: false)",
+            Self::Auto => "power left alone (spec.online unset)",
+            Self::Cycle => "restart requested",
         }
     }
 }
@@ -218,7 +218,7 @@ async fn write(action: Action, target: &Target) -> anyhow::Result<Wish> {
             bail!("{} {why}; it was not changed", target.label);
         }
     }
-    bail!("{} is being changed by somebody else all the time; try again", target.label)
+    bail!("{} was changed by somebody else at each attempt; try again", target.label)
 }
 
 /// A request for power, with an id of its own: the same value from before a claim or a release would not count.

@@ -52,7 +52,8 @@ pub(super) fn obstacle(host: &PhysicalHost, action: Action) -> Option<String> {
     let in_effect = status.and_then(|status| status.condition(conditions::POWER_REQUEST_IN_EFFECT));
     if action == Action::Cycle && host.spec.online == Some(false) && in_effect.is_none() {
         return Some(
-            "is to be off (spec.online: false), so it would not be restarted: `beskar7 power on` it".to_owned(),
+            "cannot be restarted: its power is requested off (spec.online: false); run `beskar7 power on` first"
+                .to_owned(),
         );
     }
     None

@@ -35,7 +35,7 @@ Examples:
   # Look, but switch off, reset and deploy nothing
   beskar7 run --freeze
 
-  # Tell what is said to BMCs
+  # Log the requests to BMCs
   beskar7 run --log-level info,bmc=debug";
 
 const LEASE: &str = "beskar7.infrastructure.cluster.x-k8s.io";
@@ -115,13 +115,13 @@ struct ElectionArgs {
     /// Namespace of the Lease and of the boot service's key [default: $POD_NAMESPACE, else --namespace, else beskar7-system]
     #[arg(long, value_name = "NAMESPACE", env = "BESKAR7_LEADER_ELECT_NAMESPACE")]
     leader_elect_namespace: Option<String>,
-    /// How long others wait for a leader that says nothing
+    /// Lease duration: after this time another replica may take over
     #[arg(long, value_name = "DURATION", default_value = "15s", env = "BESKAR7_LEADER_ELECT_LEASE_DURATION", value_parser = human::duration)]
     leader_elect_lease_duration: Duration,
-    /// How long a leader that cannot renew its lease goes on
+    /// How long a leader continues without renewing its lease
     #[arg(long, value_name = "DURATION", default_value = "10s", env = "BESKAR7_LEADER_ELECT_RENEW_DEADLINE", value_parser = human::duration)]
     leader_elect_renew_deadline: Duration,
-    /// How long between two tries
+    /// Interval between attempts to get the lease
     #[arg(long, value_name = "DURATION", default_value = "2s", env = "BESKAR7_LEADER_ELECT_RETRY_PERIOD", value_parser = human::duration)]
     leader_elect_retry_period: Duration,
 }

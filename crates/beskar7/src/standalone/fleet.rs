@@ -27,7 +27,7 @@ pub(super) struct FleetArgs {
     /// Pretend to have this many servers, and register them
     #[arg(long, value_name = "NUMBER", env = "BESKAR7_SIMULATE")]
     simulate: Option<u32>,
-    /// Whose BMCs; several take turns, and mix is all of them
+    /// Vendors to simulate, in turn; mix is all of them
     #[arg(long, value_name = "NAME", default_value = "mix", value_delimiter = ',', requires = "simulate", value_parser = personalities())]
     personality: Vec<String>,
     /// What goes wrong with them: a fault in JSON, a list of faults, or a file with either (docs/develop/simulator.md)

@@ -66,7 +66,7 @@ async fn on_waits_until_the_server_is_on_and_tells_what_happens() {
     bench.put(&json!({"observedPowerState": "On", "waiting": null})).await;
     let (status, said) = power.ends().await;
     assert!(status.success(), "{said}");
-    let lines = ["to be on (spec.online: true)", "Waiting for the server to power on.", "on"];
+    let lines = ["power on requested (spec.online: true)", "Waiting for the server to power on.", "on"];
     let lines = lines.map(|line| format!("{}/a: {line}", bench.namespace));
     assert_eq!(said.lines().collect::<Vec<_>>(), lines);
 }
@@ -108,7 +108,7 @@ async fn off_ends_with_the_fault_if_there_is_one() {
     let (status, said) = power.ends().await;
     assert!(!status.success());
     assert!(said.contains("a: has a fault (Unreachable): No answer."), "{said}");
-    assert!(said.contains("1 of 1 host not as wished"), "{said}");
+    assert!(said.contains("1 of 1 host did not reach the requested state"), "{said}");
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn a_restart_of_a_host_that_is_to_be_off_is_refused() {
     let bench =
         Bench::new(&json!({"online": false}), &json!({"state": "Available", "observedPowerState": "Off"})).await;
     let error = bench.power(&["cycle", "a"]).await.error();
-    assert!(error.contains("is to be off (spec.online: false)"), "{error}");
+    assert!(error.contains("its power is requested off (spec.online: false)"), "{error}");
 }
 
 #[tokio::test]
@@ -188,7 +188,10 @@ async fn nobody_is_touched_unless_all_can_be() {
 async fn patience_has_an_end() {
     let bench = Bench::new(&json!({}), &json!({"state": "Available", "observedPowerState": "Off"})).await;
     let error = bench.power(&["on", "a", "--timeout", "1s"]).await.error();
-    assert!(error.contains(&format!("not as wished after 1s: {}/a. The wish stands", bench.namespace)), "{error}");
+    assert!(
+        error.contains(&format!("timed out after 1s: {}/a. The request stays in effect", bench.namespace)),
+        "{error}"
+    );
     assert_eq!(bench.online().await, Some(true));
 }
 

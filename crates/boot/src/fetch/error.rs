@@ -25,7 +25,7 @@ pub enum FetchError {
     },
     /// The server has an address that we do not go to.
     #[error(
-        "the ISO is not read from {host}: {address} is {what}; if that is meant, start the operator with \
+        "the ISO is not read from {host}: {address} is {what}; to allow it, start the operator with \
          --boot-allow-networks (BESKAR7_BOOT_ALLOW_NETWORKS) and its network"
     )]
     Forbidden {

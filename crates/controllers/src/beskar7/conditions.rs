@@ -99,7 +99,7 @@ fn available(view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Findin
     let info = |reason: &str, message: &str| not(type_, Condition::INFO, reason, message);
     match (record.phase, &record.fault) {
         (Phase::Registering | Phase::Inspecting | Phase::Available, Some(fault)) => Finding {
-            message: "The host cannot be claimed until what is wrong with it is over; Ready tells what that is.".into(),
+            message: "Not claimable because of a fault: see condition Ready.".into(),
             ..failed(type_, &fault.failure)
         },
         (Phase::Available, None) if view.goal.claim.is_some() => {
@@ -134,7 +134,7 @@ fn available(view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Findin
                 ),
             )
         }
-        (Phase::Deleting, _) => info(reason::DELETING, "About to be forgotten."),
+        (Phase::Deleting, _) => info(reason::DELETING, "The host object is being deleted."),
     }
 }
 

@@ -270,7 +270,7 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
         },
         Standing::Lost { provider } => {
             let message = format!(
-                "The PhysicalHost that this machine was provisioned on ({provider}) is gone or claimed by somebody else. Its server is not touched and no other one is taken. Restore the host, or delete the machine."
+                "The PhysicalHost that this machine was provisioned on ({provider}) is gone or claimed by somebody else. Its server is not touched, and the machine will not move to another host. Restore the host, or delete the machine."
             );
             Told {
                 phase: phases::FAILED,

@@ -70,9 +70,9 @@ fn availability(host: &PhysicalHost, overview: &Overview<'_>) -> placement::Avai
     let why = match overview.availability() {
         Availability::Free => return placement::Availability::Free,
         Availability::Running => return placement::Availability::Running,
-        Availability::Held(claim) => {
+        Availability::Claimed(claim) => {
             let group = host.annotations().get(names::CLAIM_GROUP).cloned();
-            return placement::Availability::Held { holder: claim.holder(), group };
+            return placement::Availability::Claimed { holder: claim.holder(), group };
         }
         Availability::Deleting => states::DELETING.to_owned(),
         Availability::Quarantined => states::QUARANTINED.to_owned(),

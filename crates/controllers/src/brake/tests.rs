@@ -16,14 +16,14 @@ fn id(name: &str) -> ObjectId {
 fn message(answer: &Answer) -> &str {
     match answer {
         Answer::Go => "Go",
-        Answer::Held { message, .. } => message,
+        Answer::NotNow { message, .. } => message,
     }
 }
 
 fn pause(answer: &Answer) -> Duration {
     match answer {
         Answer::Go => Duration::ZERO,
-        Answer::Held { again_in, .. } => *again_in,
+        Answer::NotNow { again_in, .. } => *again_in,
     }
 }
 
@@ -160,7 +160,7 @@ fn a_frozen_fleet_is_left_alone_also_by_deployments_that_have_a_place() {
     let mut core = Core::new(BrakeConfig { freeze: true, ..BrakeConfig::default() });
     core.resume(&id("a"));
     for ask in [Ask::Disrupt, Ask::Deploy] {
-        let Answer::Held { reason, message, .. } = core.ask(Instant::now(), &id("a"), ask) else {
+        let Answer::NotNow { reason, message, .. } = core.ask(Instant::now(), &id("a"), ask) else {
             panic!("{ask:?} went")
         };
         assert_eq!(reason, Brake::FROZEN);
@@ -254,7 +254,7 @@ fn run(core: &mut Core, start: Instant, wishes: &[Wish]) -> Vec<Option<Instant>>
                     let end = now + Duration::from_secs(wishes[n].takes);
                     agenda.push(std::cmp::Reverse((end, Event::Ends(n))));
                 }
-                Answer::Held { again_in, message, .. } => {
+                Answer::NotNow { again_in, message, .. } => {
                     assert!(again_in >= SHORTEST_PAUSE && again_in <= LONGEST_PAUSE);
                     assert!(message.ends_with(").") && message.len() < 240);
                     if !wishes[n].vanishes {

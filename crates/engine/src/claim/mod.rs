@@ -104,7 +104,7 @@ pub enum Owner {
     /// Cluster API had it, and its Machine or Cluster is gone for certain.
     Gone,
     /// Nothing may be done now, for this reason: it is paused, or whether it is cannot be told.
-    Held(String),
+    Paused(String),
     /// For this machine of a cluster.
     Machine(Machine),
 }

@@ -134,7 +134,7 @@ fn decide(goal: &Goal, memory: &Memory, sight: &Sight) -> Step {
         return Standing::Moving.rests();
     }
     let machine = match &sight.owner {
-        Owner::Held(why) => return Standing::Paused(why.clone()).rests(),
+        Owner::Paused(why) => return Standing::Paused(why.clone()).rests(),
         Owner::Machine(machine) => Some(machine),
         Owner::Nobody | Owner::Awaited | Owner::NoClusterApi | Owner::Gone => None,
     };

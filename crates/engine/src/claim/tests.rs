@@ -242,7 +242,7 @@ fn any_sight() -> impl Strategy<Value = Sight> {
         Just(Owner::Awaited),
         Just(Owner::NoClusterApi),
         Just(Owner::Gone),
-        Just(Owner::Held("?".to_owned())),
+        Just(Owner::Paused("?".to_owned())),
         machine,
     ];
     let phase = prop_oneof![
@@ -452,7 +452,7 @@ proptest! {
             refusals: if remembers { vec![refusal("a", "order", 10)] } else { Vec::new() },
         };
         let Step { acts, .. } = step(&goal, &memory, &sight);
-        if matches!(sight.owner, Owner::Held(_)) || goal.road == Road::Leave(Leave::Move) {
+        if matches!(sight.owner, Owner::Paused(_)) || goal.road == Road::Leave(Leave::Move) {
             prop_assert!(acts.is_empty(), "paused or moved: {:?}", acts);
         }
         for act in &acts {

@@ -53,7 +53,7 @@ pub enum Owner {
     /// The Cluster is gone for certain.
     Gone,
     /// Nothing may be done now, for this reason: it is paused, or whether it is cannot be told.
-    Held(String),
+    Paused(String),
     /// This cluster's.
     Cluster {
         /// Where its API server is reached, if it says so.
@@ -130,7 +130,7 @@ pub fn step(goal: &Goal, sight: &Sight) -> Step {
         return aside;
     }
     let (told, provider) = match &sight.owner {
-        Owner::Held(why) => return Step { standing: Standing::Paused(why.clone()), acts: Vec::new() },
+        Owner::Paused(why) => return Step { standing: Standing::Paused(why.clone()), acts: Vec::new() },
         // There is nothing of its own to take down.
         _ if goal.leaving => return Step { acts: vec![Act::LetGo], ..aside },
         Owner::NoClusterApi => return Step { standing: Standing::NoClusterApi, ..aside },

@@ -63,7 +63,7 @@ fn whoever_is_not_ours_is_left_alone() {
     for goal in [Goal::default(), leaving.clone()] {
         let external = Goal { external: true, ..goal.clone() };
         assert_eq!(step(&external, &sight(owned(None, None))), Step { standing: Standing::Aside, acts: vec![] });
-        let paused = step(&goal, &sight(Owner::Held("paused".to_owned())));
+        let paused = step(&goal, &sight(Owner::Paused("paused".to_owned())));
         assert_eq!(paused, Step { standing: Standing::Paused("paused".to_owned()), acts: vec![] });
     }
     for (owner, standing) in [

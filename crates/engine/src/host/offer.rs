@@ -26,7 +26,7 @@ pub enum Availability {
     /// By whoever comes first.
     Free,
     /// Somebody has it.
-    Held(Claim),
+    Claimed(Claim),
     /// Its server runs although nobody asked for it: who knows who uses it?
     Running,
     /// It is to be forgotten.
@@ -61,7 +61,7 @@ impl Overview<'_> {
     pub fn availability(&self) -> Availability {
         let goal = self.goal;
         if let Some(claim) = &goal.claim {
-            return Availability::Held(claim.clone());
+            return Availability::Claimed(claim.clone());
         }
         if matches!(goal.road, Road::Delete(_)) {
             return Availability::Deleting;

@@ -106,7 +106,7 @@ impl Waiting {
                 "An operating system has started, but the BMC still shows the boot override as unused."
             }
             Self::SettlingBoot => {
-                "Giving the server time to boot: its BMC tells neither how far it has come nor whether the boot override was used."
+                "Giving the server time to boot: its BMC reports neither boot progress nor whether the boot override was used."
             }
             Self::DisarmingBoot => {
                 "The BMC keeps the boot override and would boot the same again; turning it to the disk."
@@ -116,9 +116,11 @@ impl Waiting {
             Self::PoweringOff => "Waiting for the server to power off.",
             Self::ShuttingDown => "Waiting for the operating system to shut down.",
             Self::Restarting => "Restarting the server, as requested.",
-            Self::PowerUnsettled => "Waiting for the BMC to be sure about the power, which was changed a moment ago.",
+            Self::PowerUnsettled => {
+                "Waiting for the BMC to report a stable power state: the power was changed a moment ago."
+            }
             Self::MediaUnsettled => {
-                "Nobody knows how the last act with virtual media ended; waiting for the BMC to be done with it."
+                "The result of the last virtual media action is not known; waiting for the BMC to finish it."
             }
             Self::NextTry(_) => "Waiting for the next try.",
             Self::FleetBrake { why: None } => "Waiting for the fleet brake.",
@@ -140,9 +142,10 @@ impl Waiting {
             }
             Self::ConsumerGone { consumer } => {
                 return format!(
-                    "{} names {consumer}, which does not exist under the id of this claim ({}), so nothing is done. Create it with that id, or remove reference and id; else they are taken off.",
+                    "{} names {consumer}, which does not exist under the id of this claim ({}), so nothing is done. Create it with that id, or remove reference and id; otherwise they are removed after {} minutes.",
                     words.claim(),
-                    words.claim_id()
+                    words.claim_id(),
+                    pace::GHOST_LIMIT.as_mins()
                 );
             }
             Self::ConsumerLeaving { consumer } => {
@@ -150,13 +153,13 @@ impl Waiting {
             }
             Self::Release { consumer: None, .. } => {
                 return format!(
-                    "Waiting for the end of what the host was ordered to run. Remove {}: the server is then powered off, and the host is removed. To forget the host and leave its server as it is, {}.",
+                    "Waiting for the end of what the host was ordered to run. Remove {}: the server is then powered off, and the host is removed. To delete the host and leave its server as it is, {}.",
                     words.order(),
                     words.to_force_deletion()
                 );
             }
             Self::Release { consumer: Some(consumer), author } => {
-                let force = format!("To forget the host and leave its server as it is, {}.", words.to_force_deletion());
+                let force = format!("To delete the host and leave its server as it is, {}.", words.to_force_deletion());
                 return match author {
                     Author::Claimer => format!(
                         "Waiting for {consumer} to let go of the host. Delete {consumer}: its server is then powered off, and the host is removed. {force}"
@@ -252,7 +255,7 @@ impl Finding {
                 "The BMC refused user name or password earlier. Correct the Secret: it is tried again at once.".to_owned()
             }
             Self::DuplicateHost { rival } => format!(
-                "{rival} names the same BMC and system and was there first. Delete one of the two, or set {} if the BMC has several systems.",
+                "{rival} is already registered for this BMC and system. Delete one of the two, or set {} if the BMC has several systems.",
                 words.system()
             ),
             Self::ConsumerMismatch { change, consumer, claim, unknown, stale_release } => {
@@ -310,13 +313,13 @@ impl Happening {
             Self::Adopted { claim } => adopted(claim, words),
             Self::Acting { acts, cause, again } => acting(acts, cause, *again, words),
             Self::Failed(failure) | Self::StillWrong(failure) => failure.tell(words),
-            Self::Recovered(failure) => format!("Over: {}", failure.tell(words)),
-            Self::ObjectPutRight => "What was wrong with the object has been put right.".to_owned(),
+            Self::Recovered(failure) => format!("Resolved: {}", failure.tell(words)),
+            Self::ObjectPutRight => "The object was corrected.".to_owned(),
             Self::StillWaiting(waiting) => waiting.tell(words),
             Self::InspectedAgain => "The inventory was taken again.".to_owned(),
             Self::AssumedBooted => Passage::AssumedBooted.tell(),
-            Self::LeftPost => "The BMC tells now that the server has left POST.".to_owned(),
-            Self::OverrideLetGo => "The BMC lets go of the boot override: the next start boots the disk.".to_owned(),
+            Self::LeftPost => "The BMC now reports that the server has left POST.".to_owned(),
+            Self::OverrideLetGo => "The boot override was cleared: the next start boots the disk.".to_owned(),
             Self::OverrideKept { target, refusal } => {
                 let said = refusal.as_ref().map(|refusal| format!(" (it says: {})", refusal.tell(words)));
                 format!(
@@ -349,12 +352,12 @@ impl Happening {
                 words.to_restart_again()
             ),
             Self::GhostClaim { consumer } => {
-                format!("The claim of {consumer} is taken off: there is no such claimer, and nothing was done for it.")
+                format!("Removed the stale claim of {consumer}, which does not exist. Nothing was done for it.")
             }
             Self::LeftAsItIs(neglect) => {
-                format!("Forgotten although the server could not be cleaned up: {}", neglect.tell(words))
+                format!("Deleted although the server could not be cleaned up: {}", neglect.tell(words))
             }
-            Self::ForcedDeletion => "Forgotten by force; the server was left as it is.".to_owned(),
+            Self::ForcedDeletion => "Deleted by force; the server was left as it is.".to_owned(),
         }
     }
 }
@@ -376,7 +379,7 @@ impl Passage {
             Self::BootPrepared => "The boot is prepared; powering on.",
             Self::Booted(Sign::ConfigFetched) => "The system that was booted has fetched its configuration.",
             Self::Booted(Sign::OverrideUsed) => "The server is on and has used the boot override.",
-            Self::Booted(Sign::PostOver) => "The server is on and has left POST, as its BMC tells.",
+            Self::Booted(Sign::PostOver) => "The server is on, and its BMC reports that it has left POST.",
             Self::AssumedBooted => ASSUMED_BOOTED,
             Self::Released => "Released; switching off and cleaning up.",
             Self::ReleasedUntouched => "Released before anything was done.",
@@ -385,7 +388,7 @@ impl Passage {
             Self::Detached => "Detached: neither watched nor touched.",
             Self::Parked => "Under maintenance: watched, not touched.",
             Self::Quarantined => "In quarantine: nobody can claim the host; watched, not touched.",
-            Self::Deleted => "To be forgotten.",
+            Self::Deleted => "The host object is being deleted.",
             Self::Back => "Back under management.",
         };
         text.to_owned()
@@ -395,7 +398,7 @@ impl Passage {
 impl Neglect {
     fn tell(&self, words: &dyn Words) -> String {
         match self {
-            Self::Rival(rival) => format!("{rival} names the same one and was there first."),
+            Self::Rival(rival) => format!("{rival} is registered for the same server."),
             Self::AddressChanged(target) => format!("it was at {target}, and the address was changed."),
             Self::Unreachable(target) => format!("the server at {target} cannot be reached under the new address."),
             Self::Failed(failure) => failure.tell(words),

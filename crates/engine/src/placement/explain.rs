@@ -24,7 +24,7 @@ pub struct Refusal {
 /// Bars without their particulars. The later, the harder to get rid of: a claim ends, a server does not grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Hurdle {
-    Held,
+    Claimed,
     Running,
     Refused,
     Tainted,
@@ -46,7 +46,7 @@ impl Refusal {
         }
         let hosts = barred.len();
         // A host that is somebody else's is no near miss, however well it would fit.
-        barred.retain(|(_, bars)| !bars.iter().any(|bar| matches!(bar, Bar::Held(_))));
+        barred.retain(|(_, bars)| !bars.iter().any(|bar| matches!(bar, Bar::Claimed(_))));
         barred.sort_by(|(left, few), (right, many)| (few.len(), left).cmp(&(many.len(), right)));
         barred.truncate(NAMED);
         Self { pool: request.pool.clone(), named: request.named.clone(), hosts, tally, nearest: barred }
@@ -56,7 +56,7 @@ impl Refusal {
 impl Bar {
     fn hurdle(&self) -> Hurdle {
         match self {
-            Self::Held(_) => Hurdle::Held,
+            Self::Claimed(_) => Hurdle::Claimed,
             Self::Running => Hurdle::Running,
             Self::Refused(_) => Hurdle::Refused,
             Self::Unavailable(_) => Hurdle::Unavailable,
@@ -103,7 +103,7 @@ impl Hurdle {
     fn tell(self, count: usize) -> String {
         let (is, has) = if count == 1 { ("is", "has") } else { ("are", "have") };
         match self {
-            Self::Held => format!("{count} {is} claimed"),
+            Self::Claimed => format!("{count} {is} claimed"),
             Self::Running => format!("{count} {is} running although nobody asked for it"),
             Self::Refused => format!("{count} {has} refused"),
             Self::Tainted => format!("{count} {has} taints that are not tolerated"),
@@ -120,7 +120,7 @@ impl Hurdle {
 impl Bar {
     fn tell(&self, words: &dyn Words) -> String {
         match self {
-            Self::Held(holder) => format!("claimed by {holder}"),
+            Self::Claimed(holder) => format!("claimed by {holder}"),
             Self::Running => format!(
                 "running: set {}, or {} to have it taken as it is",
                 words.power_request(false),

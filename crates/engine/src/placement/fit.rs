@@ -50,7 +50,7 @@ pub fn domain<'a>(labels: &'a BTreeMap<String, String>, keys: &[String]) -> Opti
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bar {
     /// Somebody has it.
-    Held(String),
+    Claimed(String),
     /// Its server runs although nobody asked for it.
     Running,
     /// It is in this state.
@@ -87,7 +87,7 @@ impl Request {
         let mut bars = Vec::new();
         match &host.availability {
             Availability::Free => {}
-            Availability::Held { holder, .. } => bars.push(Bar::Held(holder.clone())),
+            Availability::Claimed { holder, .. } => bars.push(Bar::Claimed(holder.clone())),
             Availability::Running => bars.push(Bar::Running),
             Availability::Unavailable(state) => bars.push(Bar::Unavailable(state.clone())),
         }

@@ -145,7 +145,7 @@ pub enum Availability {
     /// By whoever comes first.
     Free,
     /// Somebody has it.
-    Held {
+    Claimed {
         /// Who.
         holder: String,
         /// The group of the holder, if it is one that is spread.
@@ -217,7 +217,7 @@ impl<'a> Round<'a> {
     fn new(hosts: &'a [Candidate]) -> Self {
         let mut round = Self { hosts, given: HashMap::new(), crowds: HashMap::new() };
         for host in hosts {
-            if let Availability::Held { group: Some(group), .. } = &host.availability {
+            if let Availability::Claimed { group: Some(group), .. } = &host.availability {
                 round.join(host, group);
             }
         }
@@ -231,7 +231,7 @@ impl<'a> Round<'a> {
         for host in hosts {
             let mut bars = request.bars(host);
             if let Some(holder) = self.given.get(&(host.namespace.as_str(), host.name.as_str())) {
-                bars.insert(0, Bar::Held((*holder).to_owned()));
+                bars.insert(0, Bar::Claimed((*holder).to_owned()));
             }
             if bars.is_empty() {
                 let rank = self.rank(request, host, &room);

@@ -89,7 +89,7 @@ fn the_longest_unused_host_is_taken_then_the_first_by_name() {
 #[test]
 fn a_group_is_spread_over_racks_also_within_one_round() {
     let rack = |name: &str, rack: &str| Candidate { rack: Some(rack.to_owned()), ..host(name) };
-    let held = Availability::Held { holder: "other".to_owned(), group: Some("workers".to_owned()) };
+    let held = Availability::Claimed { holder: "other".to_owned(), group: Some("workers".to_owned()) };
     let hosts = [
         Candidate { availability: held, ..rack("a", "1") },
         rack("b", "1"),
@@ -153,7 +153,7 @@ fn who_needs_no_failure_domain_leaves_room_in_each_for_those_who_do() {
     assert_eq!(got, names, "whom nobody can need first, then where most is left");
 
     let rack = |host: Candidate| Candidate { rack: Some("1".to_owned()), ..host };
-    let held = Availability::Held { holder: "other".to_owned(), group: Some("workers".to_owned()) };
+    let held = Availability::Claimed { holder: "other".to_owned(), group: Some("workers".to_owned()) };
     let crowded = [
         Candidate { availability: held, ..rack(in_domain("b-0", "b")) },
         rack(in_domain("b-1", "b")),
@@ -191,7 +191,7 @@ fn requirements_are_met_by_one_disk_and_in_decimal_gigabytes() {
 
 #[test]
 fn a_refusal_counts_the_hardest_bars_and_names_the_nearest() {
-    let held = || Availability::Held { holder: "Beskar7Machine lab/other".to_owned(), group: None };
+    let held = || Availability::Claimed { holder: "Beskar7Machine lab/other".to_owned(), group: None };
     let unavailable = |state: &str| Availability::Unavailable(state.to_owned());
     let hosts = [
         Candidate { availability: held(), labels: in_zone("a"), ..host("h-1") },
@@ -260,7 +260,7 @@ fn a_host_that_refused_a_claim_is_passed_over_by_it_and_by_nobody_else() {
 fn any_host() -> impl Strategy<Value = Candidate> {
     let availability = prop_oneof![
         3 => Just(Availability::Free),
-        1 => Just(Availability::Held { holder: "x".to_owned(), group: Some("g0".to_owned()) }),
+        1 => Just(Availability::Claimed { holder: "x".to_owned(), group: Some("g0".to_owned()) }),
         1 => Just(Availability::Running),
         1 => Just(Availability::Unavailable("Error".to_owned())),
     ];

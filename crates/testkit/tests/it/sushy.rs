@@ -1,6 +1,6 @@
 use http::{Method, StatusCode};
 use serde_json::json;
-use testkit::{Depot, FakeSystem, Sushy};
+use testkit::{FakeSystem, Sushy, WebServer};
 
 use crate::redfish::call;
 
@@ -23,7 +23,7 @@ async fn a_fake_service_answers_over_tls_to_those_who_know_the_password() {
 #[tokio::test]
 async fn a_fake_service_fetches_virtual_media_from_the_depot() {
     let sushy = Sushy::fake(&[FakeSystem::numbered(1)]).await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let image = depot.put("some.iso", "not really an image");
 
     let device = format!("/redfish/v1/Systems/{}/VirtualMedia/Cd", FakeSystem::numbered(1).uuid);

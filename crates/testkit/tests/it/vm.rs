@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use testkit::{Depot, Sushy, VmLab, build_iso};
+use testkit::{Sushy, VmLab, WebServer, build_iso};
 
 use crate::redfish::call;
 
@@ -15,7 +15,7 @@ async fn act(lab: &VmLab, method: Method, path: &str, body: Value) {
 #[tokio::test]
 async fn a_server_boots_the_iso_that_redfish_inserted() {
     let lab = VmLab::start().await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let marker = format!("marker-{:016x}", fastrand::u64(..));
     let image = depot.put("boot.iso", build_iso(&marker, Some(&depot.guest_url("home"))));
     assert_eq!(lab.state().await, "shut off");

@@ -9,7 +9,7 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patc
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use sim::{Effect, Kind, PowerState};
-use testkit::{Depot, build_menu_iso, wait_for};
+use testkit::{WebServer, build_menu_iso, wait_for};
 use trials::machines::{CLUSTER_API, host_of, iso, told};
 use trials::served::{MENU, SERVER, boot_service, config_url, get, image_url};
 use trials::story::{HOST, sentence};
@@ -81,7 +81,7 @@ impl Cluster {
 #[tokio::test]
 async fn bootstrap_data_that_is_late_missing_or_deleted_afterwards() {
     let cluster = Cluster::new("late-data").await;
-    let (world, depot) = (&cluster.world, Depot::start());
+    let (world, depot) = (&cluster.world, WebServer::start());
     let image = depot.put("os.iso", build_menu_iso(MENU));
     cluster.bootstrap(&json!({ "configRef": { "name": "later" } })).await;
     cluster.create_machine(remote(&image, &json!({}))).await;
@@ -165,7 +165,7 @@ async fn a_machine_whose_owners_are_gone_keeps_its_server_until_it_is_deleted() 
 #[tokio::test]
 async fn a_move_waits_while_a_server_boots_what_we_serve_and_begins_when_it_has() {
     let cluster = Cluster::new("block-move").await;
-    let (world, depot) = (&cluster.world, Depot::start());
+    let (world, depot) = (&cluster.world, WebServer::start());
     let image = depot.put("os.iso", build_menu_iso(MENU));
     cluster.bmc.set_timing(sim::Timing { power_on: Duration::from_secs(4), ..sim::Timing::INSTANT });
     world.create_bootstrap_data("data", "join").await;

@@ -8,7 +8,7 @@ use controllers::clock::{Clock as _, SystemClock};
 use http::StatusCode;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use testkit::{Depot, build_menu_iso, fetch_from, wait_for};
+use testkit::{WebServer, build_menu_iso, fetch_from, wait_for};
 use trials::machines::{host_of, told};
 use trials::served::{MENU, SERVER, boot_service, config_url, get, image_url, kernel_line};
 use trials::story::{HOST, runs, sentence, waits_for};
@@ -34,7 +34,7 @@ fn order(image: &str, secret: &str) -> Value {
 #[tokio::test]
 async fn a_machine_boots_an_image_that_leads_to_its_configuration() {
     let world = World::serving("remote").await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let image = depot.put("os.iso", build_menu_iso(MENU));
     let bmc = world.available_host(HOST).await;
     world.create_machine("node-01", remote(&image, &json!({ "configURL": "http://config.test/node.yaml" }))).await;
@@ -56,7 +56,7 @@ async fn a_machine_boots_an_image_that_leads_to_its_configuration() {
 #[tokio::test]
 async fn a_server_gets_its_own_bootstrap_data_and_nobody_else_does() {
     let world = World::serving("bootstrap").await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let image = depot.put("os.iso", build_menu_iso(MENU));
     let bmc = world.available_host(HOST).await;
     let other = world.available_host("server-02").await;
@@ -127,7 +127,7 @@ async fn a_server_gets_its_own_bootstrap_data_and_nobody_else_does() {
 #[tokio::test]
 async fn tickets_of_a_claim_by_hand_open_nothing_after_its_release() {
     let world = World::serving("again").await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let image = depot.put("os.iso", build_menu_iso(MENU));
     let bmc = world.available_host(HOST).await;
     world.create_bootstrap_data("data", "x").await;
@@ -155,7 +155,7 @@ fn unordered() -> Value {
 #[tokio::test]
 async fn bootstrap_data_can_be_fetched_for_a_quarter_of_an_hour() {
     let world = World::serving("quarter").await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let image = depot.put("os.iso", build_menu_iso(MENU));
     let bmc = world.available_host(HOST).await;
     world.create_bootstrap_data("data", "x").await;
@@ -180,7 +180,7 @@ async fn bootstrap_data_can_be_fetched_for_a_quarter_of_an_hour() {
 #[tokio::test]
 async fn bootstrap_data_that_is_not_there_is_told_about_and_served_when_it_is() {
     let world = World::serving("no-data").await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let image = depot.put("os.iso", build_menu_iso(MENU));
     let bmc = world.available_host(HOST).await;
     world.patch_spec(HOST, order(&image, "late")).await;
@@ -204,7 +204,7 @@ async fn bootstrap_data_that_is_not_there_is_told_about_and_served_when_it_is() 
 async fn orders_that_cannot_be_served_are_refused_with_a_sentence_and_nothing_is_done() {
     let world = World::quiet("unserved").await;
     world.start_alone();
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let image = depot.put("os.iso", build_menu_iso(MENU));
     let bmc = world.available_host(HOST).await;
     world.patch_spec(HOST, order(&image, "data")).await;
@@ -235,7 +235,7 @@ async fn orders_that_cannot_be_served_are_refused_with_a_sentence_and_nothing_is
 #[tokio::test]
 async fn an_image_that_cannot_be_served_is_told_about_before_a_server_is_claimed() {
     let world = World::serving("bad-images").await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     world.available_host(HOST).await;
     let good = build_menu_iso(MENU);
     let cases = [
@@ -285,7 +285,7 @@ async fn a_server_that_was_claimed_for_an_image_that_went_bad_is_given_back_unto
         });
     };
     start_frozen();
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let image = depot.put("os.iso", build_menu_iso(MENU));
     let bmc = world.available_host(HOST).await;
     let journal = bmc.journal().len();

@@ -56,7 +56,7 @@ async fn a_bmc_that_is_dead_does_not_keep_a_host_for_ever() {
     let gone = async || world.hosts().get_opt(HOST).await.unwrap().is_none().then_some(());
     wait_for("the host to be gone", EVER, gone).await;
     let told = world.wait_for_event("LeftAsItIs").await;
-    assert!(told.starts_with("Forgotten although the server could not be cleaned up: "), "{told}");
+    assert!(told.starts_with("Deleted although the server could not be cleaned up: "), "{told}");
     assert_untouched(&bmc);
 }
 
@@ -84,7 +84,7 @@ async fn a_forced_deletion_forgets_at_once_and_says_so() {
     world.wait_for_state(HOST, "Deleting").await;
     world.annotate(HOST, "beskar7.io/force-delete", Some("true")).await;
     world.wait_gone(HOST).await;
-    assert_eq!(world.wait_for_event("ForcedDeletion").await, "Forgotten by force; the server was left as it is.");
+    assert_eq!(world.wait_for_event("ForcedDeletion").await, "Deleted by force; the server was left as it is.");
     assert_untouched(&bmc);
 }
 

@@ -19,7 +19,7 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use sim::{BootSource, Effect, Kind, PowerState, Timing, Verb};
-use testkit::{Depot, build_menu_iso, wait_for, wait_ok};
+use testkit::{WebServer, build_menu_iso, wait_for, wait_ok};
 use trials::machines::{host_of, iso, told};
 use trials::served::{MENU, SERVER, get};
 use trials::stored::{Situation, Upgrade};
@@ -744,8 +744,8 @@ const IMAGES: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(127, 77, 7, 7), 17_
 const BOOT_URL: &str = "http://boot.test:8082";
 
 /// Serves images; waits for whoever runs the same test on this machine.
-async fn images() -> (Depot, String) {
-    let depot = wait_ok("the address of the images", MINUTE, async || Depot::start_at(IMAGES)).await;
+async fn images() -> (WebServer, String) {
+    let depot = wait_ok("the address of the images", MINUTE, async || WebServer::start_at(IMAGES)).await;
     let image = depot.put("os.iso", build_menu_iso(MENU));
     (depot, image)
 }

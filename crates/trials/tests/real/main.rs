@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Depot, FakeSystem, Sushy, VmLab, build_iso, wait_for};
+use testkit::{FakeSystem, Sushy, VmLab, WebServer, build_iso, wait_for};
 use trials::world::{Hurry, World, claim};
 
 mod clusters;
@@ -48,7 +48,7 @@ async fn sushy_over_tls_is_registered_powered_and_fed_with_an_iso() {
     let world = hurried_world("sushy").await;
     let system = FakeSystem::numbered(1);
     let sushy = Sushy::fake(&[system.clone(), FakeSystem::numbered(2)]).await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let image = depot.put("os.iso", "not much of an image, and it need not be");
 
     register(&world, "server-01", &sushy, &system.uuid, json!({})).await;
@@ -86,7 +86,7 @@ async fn sushy_over_tls_is_registered_powered_and_fed_with_an_iso() {
 async fn a_virtual_machine_boots_the_ordered_iso_and_is_off_after_its_host_is_deleted() {
     let world = hurried_world("vm").await;
     let lab = VmLab::start().await;
-    let depot = Depot::start();
+    let depot = WebServer::start();
     let marker = format!("marker-{}", world.namespace);
     let image = depot.put("boot.iso", build_iso(&marker, Some(&depot.guest_url("home"))));
 

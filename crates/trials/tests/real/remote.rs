@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testkit::{Depot, Firmware, Layout, VmLab, build_fetching_iso, wait_for};
+use testkit::{Firmware, Layout, VmLab, WebServer, build_fetching_iso, wait_for};
 use trials::served::boot_service;
 use trials::world::{World, claim, condition, state_of};
 
@@ -31,7 +31,7 @@ async fn boot_all_layouts(prefix: &str, firmware: Firmware) {
     let lab = VmLab::with(firmware).await;
     register(&world, HOST, lab.bmc(), VmLab::SYSTEM, json!({})).await;
     for layout in [Layout::Grub, Layout::IsolinuxAndFat] {
-        let depot = Depot::start();
+        let depot = WebServer::start();
         let image = depot.put("os.iso", build_fetching_iso(layout, &depot.guest_url("home")));
         let secret =
             format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: data}}\nstringData: {{value: '{layout:?}'}}\n");

@@ -11,7 +11,7 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, List
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use sim::PowerState;
-use testkit::{CapiRelease, Cluster, ClusterApi, Depot, NewNode, NodeRole, Workload, build_menu_iso, wait_ok};
+use testkit::{CapiRelease, Cluster, ClusterApi, NewNode, NodeRole, WebServer, Workload, build_menu_iso, wait_ok};
 use trials::served::{MENU, SERVER, boot_service, config_url, get, image_url};
 use trials::world::{World, spec, state_of};
 
@@ -25,7 +25,7 @@ pub(crate) struct Site {
     pub(crate) world: World,
     managers: ClusterApi,
     workload: Workload<'static>,
-    depot: Depot,
+    depot: WebServer,
     /// Machines whose nodes have joined.
     joined: Mutex<BTreeSet<String>>,
 }
@@ -49,7 +49,7 @@ impl Site {
             world.wait_for_state(&name, "Available").await;
         }))
         .await;
-        Self { world, managers, workload, depot: Depot::start(), joined: Mutex::default() }
+        Self { world, managers, workload, depot: WebServer::start(), joined: Mutex::default() }
     }
 
     pub(crate) async fn apply_cluster(&self, control_planes: u32, workers: u32) {

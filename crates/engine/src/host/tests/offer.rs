@@ -30,7 +30,7 @@ fn a_host_can_be_had_if_nothing_stands_against_it() {
     let same = |_: &mut Overview<'_>| {};
     let on = |overview: &mut Overview<'_>| overview.power = PowerState::On;
     assert_eq!(is(&any, same), Availability::Free);
-    assert_eq!(is(&ordered("a", IMAGE), same), Availability::Held(claim("a")));
+    assert_eq!(is(&ordered("a", IMAGE), same), Availability::Claimed(claim("a")));
     let deleted = wants(|goal| goal.road = Road::Delete(Deletion::CleanUp));
     assert_eq!(is(&deleted, same), Availability::Deleting);
     assert_eq!(is(&wants(|goal| goal.quarantine = true), same), Availability::Quarantined);
