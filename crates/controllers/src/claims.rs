@@ -12,7 +12,6 @@ use engine::placement::{BootWay, Request};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
-use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::Store;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
@@ -30,6 +29,7 @@ use crate::nodes::{Awaited, Nodes};
 use crate::object::{Object, ObjectId, api};
 use crate::placer::{Placer, Wanted};
 use crate::roster::{Bearer, Holding, OrderOnHost, Roster};
+use crate::vault::Vault;
 use crate::watches::Change;
 use crate::writer::{Ownership, WriteError, Writer, patch, with_finalizer};
 
@@ -127,8 +127,7 @@ pub(crate) struct ClaimLoop<D: ClaimDialect> {
     pub(crate) herald: Arc<Herald>,
     /// Checks images; `None` if there is no boot service.
     pub(crate) image_check: Option<ImageCheck>,
-    /// The Secrets that there are.
-    pub(crate) secrets: Store<PartialObjectMeta<Secret>>,
+    pub(crate) vault: Vault,
 }
 
 impl<D: ClaimDialect> Loop for ClaimLoop<D> {
@@ -206,9 +205,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         let Owner::Machine(machine) = owner else { return owner };
         let view = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
         let secret = view.and_then(|view| view.data_secret);
-        let is_there = |name: &String| {
-            self.secrets.get(&ObjectId::named::<Secret>(claim.namespace().as_deref(), name).object_ref()).is_some()
-        };
+        let is_there = |name: &String| self.vault.has(&ObjectId::named::<Secret>(claim.namespace().as_deref(), name));
         match machine.bootstrap {
             claim::Bootstrap::Ready if !secret.as_ref().is_some_and(is_there) => {
                 Owner::Machine(claim::Machine { bootstrap: claim::Bootstrap::Missing, ..machine })

@@ -2,14 +2,15 @@
 
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::Failure;
-use engine::host::{Anchor, Goal, Record, Request, Step, Words};
+use engine::host::{Anchor, Goal, Proof, Record, Step, Words};
 use engine::server::Seen;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 
+use crate::companions::Companion;
 use crate::depot::{Depot, Session, Shipment};
 use crate::object::{Object, ObjectId};
+use crate::relatives::{Related, Relative};
 use crate::roster::{Free, Offer};
 use crate::writer::Ownership;
 
@@ -42,17 +43,39 @@ pub trait HostDialect: Send + Sync + 'static {
     /// The field that names the Secret with bootstrap data.
     const BOOTSTRAP_FIELD: &'static str;
 
-    /// What is wanted of the host. Without a depot, nothing can be served to it.
-    fn goal(host: &Self::Host, depot: Option<&Depot>) -> Goal;
+    /// Kinds of objects that its hosts depend on, beside Secrets.
+    fn relatives() -> Vec<Relative> {
+        Vec::new()
+    }
+
+    /// The related objects that this host names, by name. A change of one wakes it. Its credentials need not be among them.
+    fn depends_on(_: &View<'_, Self::Host>) -> Vec<ObjectId> {
+        Vec::new()
+    }
+
+    /// How much its owner wants it to be looked after.
+    fn attention(view: &View<'_, Self::Host>) -> Attention;
+
+    /// What is wanted of the host.
+    fn goal(view: &View<'_, Self::Host>) -> Goal;
+
+    /// What another operator has left in its status that tells how it stands with the server. Asked only of hosts that we know nothing of.
+    fn proof(_: &View<'_, Self::Host>) -> Option<Proof> {
+        None
+    }
 
     /// What the boot service is to hand to the server, if anything.
-    fn shipment(host: &Self::Host) -> Option<Shipment>;
+    fn shipment(_: &Self::Host) -> Option<Shipment> {
+        None
+    }
 
     /// The word that stands for the provider id of its server in bootstrap data, and that id.
-    fn provider_word(host: &Self::Host) -> Option<(&'static str, String)>;
+    fn provider_word(_: &Self::Host) -> Option<(&'static str, String)> {
+        None
+    }
 
     /// How to speak to its BMC, or what is wrong with what the object says about it.
-    fn connection(host: &Self::Host, anchor: Option<&Anchor>) -> Result<Connection, Failure>;
+    fn connection(view: &View<'_, Self::Host>, anchor: Option<&Anchor>) -> Result<Connection, Failure>;
 
     /// The state that its status shows, as the docs name it.
     fn state(host: &Self::Host) -> &'static str;
@@ -67,34 +90,69 @@ pub trait HostDialect: Send + Sync + 'static {
     fn offer(host: &Self::Host) -> Offer;
 
     /// The anchor of a free host with the claim that this merge patch makes, if there is something to be done for it at once.
-    fn announced(key: &ObjectId, free: &Free, claim: &serde_json::Value) -> Option<Anchor>;
+    fn announced(_: &ObjectId, _: &Free, _: &serde_json::Value) -> Option<Anchor> {
+        None
+    }
 
     /// The end of a claim that nothing was done for, as a merge patch.
     fn without_claim() -> serde_json::Value;
 
-    /// The annotation by which an owner makes that request.
-    fn annotation_of(request: Request) -> &'static str;
-
-    /// The new status, or `None` when it says the same as the present one.
-    fn status(view: &View<'_, Self::Host>) -> Option<serde_json::Value>;
+    /// All that is to be written after a step.
+    fn render(outcome: &Outcome<'_, Self::Host>) -> Writes;
 
     /// The status of a host that nothing is done to because it is paused, or `None` when it says so already. It is still looked at.
-    fn paused_status(host: &Self::Host, why: &str, seen: Option<&Seen>, now: Timestamp) -> Option<serde_json::Value>;
+    fn paused_status(view: &View<'_, Self::Host>, why: &str, seen: Option<&Seen>) -> Option<serde_json::Value>;
 
     /// Whether the status says that the host is paused.
     fn shows_pause(host: &Self::Host) -> bool;
 
     /// The dialect's word for a phase, or for the reason of an event; the engine names phases by its own words.
-    fn event_reason(reason: &'static str) -> &'static str;
+    fn event_reason(reason: &'static str) -> &'static str {
+        reason
+    }
 
     /// What it calls the things that sentences speak of.
     fn words() -> &'static dyn Words;
 }
 
-/// Everything that a status is made from.
-pub struct View<'a, H> {
+/// An object with everything that its dialect may look at.
+pub struct View<'a, K> {
+    /// The object as it is.
+    pub object: &'a K,
+    /// The objects of the kinds that the dialect has declared.
+    pub related: &'a Related,
+    /// The boot service; `None` if nothing can be served.
+    pub depot: Option<&'a Depot>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+#[cfg(test)]
+impl<'a, K> View<'a, K> {
+    /// An object without relatives, when nobody cares for the time.
+    pub(crate) fn alone(object: &'a K) -> Self {
+        static NOBODY: std::sync::LazyLock<Related> = std::sync::LazyLock::new(Related::default);
+        Self { object, related: &NOBODY, depot: None, now: Timestamp::MIN }
+    }
+}
+
+/// How much an object is to be looked after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attention {
+    /// As its spec says.
+    Full,
+    /// It is paused: nothing is done to it, and its status says why.
+    StatusOnly(String),
+    /// It is left alone altogether: also its status is not ours for now.
+    Nothing,
+}
+
+/// What was decided on a host, and on what.
+pub struct Outcome<'a, H> {
     /// The object as it is.
     pub host: &'a H,
+    /// The objects of the kinds that the dialect has declared.
+    pub related: &'a Related,
     /// What is wanted.
     pub goal: &'a Goal,
     /// What was decided.
@@ -107,6 +165,18 @@ pub struct View<'a, H> {
     pub now: Timestamp,
 }
 
+/// All that a dialect may write for one object. The loop writes it in this order, each on the version that it was decided on, and counts it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Writes {
+    /// A change of the object beside its status, as a merge patch, such as annotations that are taken off once they were heeded. It is
+    /// written together with the anchor.
+    pub object: Option<serde_json::Value>,
+    /// Objects beside it.
+    pub companions: Vec<Companion>,
+    /// The new status; `None` when it says the same as the present one.
+    pub status: Option<serde_json::Value>,
+}
+
 /// How to speak to a BMC, as an object describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
@@ -114,8 +184,8 @@ pub struct Connection {
     pub address: Address,
     /// Which of the systems there.
     pub system: SystemChoice,
-    /// Name of the Secret with user name and password, in the host's namespace.
-    pub credentials: String,
+    /// The Secret with user name and password, or an object of a kind that the dialect has in its place.
+    pub credentials: ObjectId,
     /// Whom to believe that it is the BMC.
     pub trust: TrustWish,
     /// Firmware family, where the owner knows better.
@@ -128,7 +198,7 @@ pub enum TrustWish {
     /// Whoever the system's certificate authorities vouch for.
     SystemRoots,
     /// Whoever the certificate authorities in this Secret vouch for.
-    CaBundle(String),
+    CaBundle(ObjectId),
     /// The holder of this certificate.
     Pin(Fingerprint),
     /// Whoever comes first.
@@ -146,13 +216,13 @@ impl Connection {
         }
     }
 
-    /// The Secrets that it depends on, of the host's namespace.
-    pub fn secrets(&self, namespace: Option<&str>) -> impl Iterator<Item = ObjectId> {
+    /// The Secrets and the like that it depends on.
+    pub fn secrets(&self) -> impl Iterator<Item = &ObjectId> {
         let ca = match &self.trust {
             TrustWish::CaBundle(secret) => Some(secret),
             _ => None,
         };
-        std::iter::once(&self.credentials).chain(ca).map(move |name| ObjectId::named::<Secret>(namespace, name))
+        std::iter::once(&self.credentials).chain(ca)
     }
 }
 

@@ -4,9 +4,13 @@
 //! not lift a hold on refused credentials, nor end a ticket that a BMC is reading. The words look like those of the first
 //! releases, which derived them.
 
+use std::borrow::Cow;
+
 use bmc::{Address, Family, SystemChoice};
+use k8s_openapi::api::core::v1::Secret;
 
 use crate::dialect::{Connection, TrustWish};
+use crate::object::{KindId, ObjectId};
 use crate::vault::Vault;
 
 /// A short digest, to compare by.
@@ -22,35 +26,41 @@ pub(crate) fn digest(text: &str) -> String {
 }
 
 /// How a BMC would be spoken to now: it changes when the object, a Secret or the trust does.
-pub(crate) fn inputs(connection: &Connection, vault: &Vault, namespace: Option<&str>) -> String {
-    digest(&inputs_words(connection, namespace.unwrap_or_default(), &versions(connection, vault, namespace)))
+pub(crate) fn inputs(connection: &Connection, vault: &Vault) -> String {
+    digest(&inputs_words(connection, &versions(connection, vault)))
 }
 
 /// Everything but the system, which may also stand in the address: hosts that differ in nothing else share a session.
-pub(crate) fn line(connection: &Connection, vault: &Vault, namespace: Option<&str>) -> String {
+pub(crate) fn line(connection: &Connection, vault: &Vault) -> String {
     let Connection { address, system: _, credentials, trust, family } = connection;
-    let versions = versions(connection, vault, namespace);
+    let versions = versions(connection, vault);
     let (origin, trust, family) = (address.origin(), trust_words(trust), optional(*family, family_word));
-    let namespace = namespace.unwrap_or_default();
+    let (namespace, credentials) = (credentials.namespace(), secret_word(credentials));
     digest(&format!("{origin} {namespace} {credentials} {trust} {family} {}", list(&versions)))
 }
 
-fn versions(connection: &Connection, vault: &Vault, namespace: Option<&str>) -> Vec<String> {
-    connection.secrets(namespace).map(|secret| vault.version(&secret)).collect()
+fn versions(connection: &Connection, vault: &Vault) -> Vec<String> {
+    connection.secrets().map(|secret| vault.version(secret)).collect()
 }
 
-fn inputs_words(connection: &Connection, namespace: &str, versions: &[String]) -> String {
+/// What holds the credentials. Of its kind nothing was said when there was only one.
+fn secret_word(id: &ObjectId) -> Cow<'_, str> {
+    if id.kind == KindId::of::<Secret>() { (&id.name).into() } else { format!("{} {}", id.kind.kind, id.name).into() }
+}
+
+fn inputs_words(connection: &Connection, versions: &[String]) -> String {
     let Connection { address, system, credentials, trust, family } = connection;
     let system = match system {
         SystemChoice::Only => "Only".to_owned(),
         SystemChoice::Named(name) => format!("Named({})", quoted(name)),
     };
     format!(
-        "Connection {{ address: {}, system: {system}, credentials: {}, trust: {}, family: {} }} {namespace} {}",
+        "Connection {{ address: {}, system: {system}, credentials: {}, trust: {}, family: {} }} {} {}",
         address_words(address),
-        quoted(credentials),
+        quoted(secret_word(credentials)),
         trust_words(trust),
         optional(*family, family_word),
+        credentials.namespace(),
         list(versions)
     )
 }
@@ -68,7 +78,7 @@ fn address_words(address: &Address) -> String {
 fn trust_words(trust: &TrustWish) -> String {
     match trust {
         TrustWish::SystemRoots => "SystemRoots".to_owned(),
-        TrustWish::CaBundle(secret) => format!("CaBundle({})", quoted(secret)),
+        TrustWish::CaBundle(secret) => format!("CaBundle({})", quoted(secret_word(secret))),
         TrustWish::Pin(fingerprint) => format!("Pin({fingerprint})"),
         TrustWish::FirstUse => "FirstUse".to_owned(),
         TrustWish::Anything => "Anything".to_owned(),
@@ -123,7 +133,7 @@ mod tests {
         let connection = |address: &str, trust, family| Connection {
             address: Address::parse(address).unwrap(),
             system: SystemChoice::Only,
-            credentials: "bmc".into(),
+            credentials: ObjectId::named::<Secret>(Some("lab"), "bmc"),
             trust,
             family,
         };
@@ -147,16 +157,14 @@ mod tests {
                 "7dcd13d3b85961aded35",
             ),
             (
-                connection("bmc.example", TrustWish::CaBundle("ca".into()), None),
+                connection("bmc.example", TrustWish::CaBundle(ObjectId::named::<Secret>(Some("lab"), "ca")), None),
                 r#"Connection { address: Address { secure: true, host: "bmc.example", port: 443, system: None }, system: Only, credentials: "bmc", trust: CaBundle("ca"), family: None } lab ["u/1"]"#,
                 "8e51ad3aa276317b543c",
             ),
         ];
         for (connection, words, known) in table {
-            let written = inputs_words(&connection, "lab", &["u/1".to_owned()]);
+            let written = inputs_words(&connection, &["u/1".to_owned()]);
             assert_eq!(written, words);
-            // As the first releases derived it.
-            assert_eq!(written, format!("{connection:?} lab {:?}", ["u/1"]));
             assert_eq!(digest(&written), known);
         }
     }

@@ -16,18 +16,20 @@ use engine::host::{
 };
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
-use k8s_openapi::api::core::v1::Secret;
 use kube::api::DeleteParams;
 use kube::runtime::reflector::Store;
 use kube::{Client, Resource, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::{debug, info, warn};
 
 use crate::brake::{Answer, Brake};
 use crate::clock::Clock;
+use crate::companions::Companions;
 use crate::consumer;
 use crate::depot::{Depot, Session, Sessions};
-use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, anchor, server_identity};
+use crate::dialect::{
+    ANCHOR_ANNOTATION, Attention, Connection, HostDialect, Outcome, TrustWish, View, anchor, server_identity,
+};
 use crate::drive::Loop;
 use crate::fingerprint;
 use crate::hands::{Hands, Job, Line};
@@ -35,6 +37,7 @@ use crate::herald::{Herald, News};
 use crate::index::Index;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
+use crate::relatives::{Dependents, Related};
 use crate::roster::Roster;
 use crate::vault::Vault;
 use crate::watches::Change;
@@ -45,8 +48,6 @@ const QUESTIONS: usize = 7;
 
 /// How often it is looked whether a paused cluster goes on: clusters are not watched.
 const PAUSE_AGAIN: Duration = Duration::from_secs(10);
-const PAUSED_BY_ANNOTATION: &str =
-    "The host is paused by its cluster.x-k8s.io/paused annotation: it is neither watched nor touched.";
 
 /// Nothing may be done to a host now, for this reason; but it is looked at, if that was all that was decided.
 struct Paused {
@@ -60,6 +61,9 @@ struct Paused {
 pub struct HostLoop<D: HostDialect> {
     pub(crate) client: Client,
     pub(crate) index: Arc<Index>,
+    pub(crate) dependents: Arc<Dependents>,
+    pub(crate) related: Related,
+    pub(crate) companions: Companions,
     pub(crate) vault: Vault,
     pub(crate) hands: Arc<Hands>,
     pub(crate) brake: Arc<Brake>,
@@ -113,11 +117,12 @@ impl<D: HostDialect> Loop for HostLoop<D> {
     fn take(&self, change: &Change<'_, D::Host>) {
         match change {
             Change::Seen(host) => {
-                self.index.put::<D>(host);
+                self.list(&self.view(host));
                 self.welcome(&ObjectId::of(*host));
             }
             Change::Gone(key) => {
                 self.index.remove(key);
+                self.dependents.remove(key);
                 self.forget(key);
             }
             Change::Begin | Change::Complete => {}
@@ -135,6 +140,17 @@ impl<D: HostDialect> Loop for HostLoop<D> {
 }
 
 impl<D: HostDialect> HostLoop<D> {
+    fn view<'a>(&'a self, host: &'a D::Host) -> View<'a, D::Host> {
+        View { object: host, related: &self.related, depot: self.depot.as_deref(), now: self.clock.now() }
+    }
+
+    /// Notes which server a host names, and which objects it depends on.
+    fn list(&self, view: &View<'_, D::Host>) {
+        let connection = self.index.put::<D>(view);
+        let secrets = connection.iter().flat_map(Connection::secrets).cloned();
+        self.dependents.set(&ObjectId::of(view.object), secrets.chain(D::depends_on(view)).collect());
+    }
+
     /// Decides, and tells when to look again if nothing changes before.
     pub(crate) async fn decide(&self, host: Arc<D::Host>) -> Result<Option<Duration>, WriteError> {
         let host = self.writer.newest(host);
@@ -149,32 +165,48 @@ impl<D: HostDialect> HostLoop<D> {
             self.retire(&key);
             return Ok(None);
         }
-        let goal = D::goal(host, self.depot.as_deref());
-        if is_paused(host) && goal.road != Road::Delete(Deletion::Move) {
-            self.pause(host, &key, PAUSED_BY_ANNOTATION, None).await?;
-            return Ok(None);
+        let view = self.view(host);
+        if !self.related.is_empty() {
+            // What it names may have changed with what it depends on.
+            self.list(&view);
         }
-        let case = self.case(host, key, goal);
+        let goal = D::goal(&view);
+        match D::attention(&view) {
+            // An object that goes on living elsewhere is let go of, whatever else is said.
+            _ if goal.road == Road::Delete(Deletion::Move) => {}
+            Attention::Full => {}
+            Attention::StatusOnly(why) => {
+                self.pause(&view, &key, &why, None).await?;
+                return Ok(None);
+            }
+            Attention::Nothing => {
+                self.brake.rest(&key);
+                return Ok(None);
+            }
+        }
+        let case = self.case(&view, key, goal);
         match self.step(&case).await {
             Ok(step) => self.carry_out(&case, step).await,
             Err(Paused { why, number, look, stranger }) => {
                 let sight = self.hands.sight(&case.key);
                 let seen = shown(sight.as_ref(), &case, stranger);
-                self.pause(host, &case.key, &why, seen).await?;
+                self.pause(&view, &case.key, &why, seen).await?;
                 self.submit(&case.key, number, Vec::new(), look);
                 Ok(Some(PAUSE_AGAIN))
             }
         }
     }
 
-    fn case<'a>(&self, host: &'a D::Host, key: ObjectId, goal: Goal) -> Case<'a, D> {
-        let remembered = Remembered { anchor: anchor(host), record: D::record(host) };
+    fn case<'a>(&self, view: &View<'a, D::Host>, key: ObjectId, goal: Goal) -> Case<'a, D> {
+        let host = view.object;
+        let (anchor, record) = (anchor(host), D::record(host));
+        let is_known = record.is_some() || !matches!(anchor, Ok(None));
+        let proof = if is_known { None } else { D::proof(view) };
+        let remembered = Remembered { anchor, record, proof };
         let known = remembered.anchor.as_ref().ok().and_then(Option::as_ref);
-        let connection = D::connection(host, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
+        let connection = D::connection(view, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
         let (inputs, target) = match &connection {
-            Ok(connection) => {
-                (fingerprint::inputs(connection, &self.vault, key.namespace.as_deref()), connection.target())
-            }
+            Ok(connection) => (fingerprint::inputs(connection, &self.vault), connection.target()),
             // An address that makes no sense says nothing about the server of a host in use; a free host has none then.
             Err(failure) => {
                 let known = remembered.record.as_ref().filter(|record| record.anchor.is_in_use());
@@ -279,25 +311,7 @@ impl<D: HostDialect> HostLoop<D> {
 
     async fn connect(&self, case: &Case<'_, D>) -> Result<(), Failure> {
         let connection = case.connection.as_ref().map_err(Clone::clone)?;
-        let namespace = case.key.namespace.as_deref();
-        let secret = |name: &str| ObjectId::named::<Secret>(namespace, name);
-        let credentials = self.vault.credentials(&secret(&connection.credentials), D::CREDENTIALS_FIELD).await?;
-        let trust = self.vault.trust(namespace, &connection.trust, D::CA_BUNDLE_FIELD).await?;
-        let line = Line {
-            key: fingerprint::line(connection, &self.vault, namespace),
-            endpoint: Endpoint { address: connection.address.clone(), credentials, family: connection.family },
-            trust,
-            system: connection.system.clone(),
-        };
-        // Of what was read just now, which may be newer than what this case began with: a password is tried once.
-        let inputs = fingerprint::inputs(connection, &self.vault, namespace);
-        self.hands.connect(&case.key, &inputs, line).map_err(|failure| match &connection.trust {
-            TrustWish::CaBundle(name) if failure.kind == Kind::TrustInvalid => Failure::new(
-                failure.kind,
-                format!("{failure} ({:#}). Correct it; the change is noticed at once.", secret(name)),
-            ),
-            _ => failure,
-        })
+        connect(&self.hands, &self.vault, &case.key, connection, [D::CREDENTIALS_FIELD, D::CA_BUNDLE_FIELD]).await
     }
 
     /// Stores the anchor, then the status, then hands the acts over: in this order, or not at all.
@@ -317,14 +331,23 @@ impl<D: HostDialect> HostLoop<D> {
             self.submit(key, step.record.acted, Vec::new(), step.look);
             return Ok(self.next_time(step.again));
         }
-        let anchored = self.store_anchor(case, &step).await?;
-        let host = anchored.as_ref().unwrap_or(case.host);
         let sight = self.hands.sight(key);
-        let seen = shown(sight.as_ref(), case, step.stranger);
         let session = self.session(key, step.record.anchor.deployment.as_deref());
-        let view = View { host, goal: &case.goal, step: &step, seen, session: session.as_ref(), now: self.clock.now() };
-        if let Some(status) = D::status(&view) {
-            self.writer.status(host, status).await?;
+        let writes = D::render(&Outcome {
+            host: case.host,
+            related: &self.related,
+            goal: &case.goal,
+            step: &step,
+            seen: shown(sight.as_ref(), case, step.stranger),
+            session: session.as_ref(),
+            now: self.clock.now(),
+        });
+        let anchored = self.store_anchor(case, &step, writes.object).await?;
+        for companion in &writes.companions {
+            self.companions.settle(companion, &self.related).await?;
+        }
+        if let Some(status) = writes.status {
+            self.writer.status(anchored.as_ref().unwrap_or(case.host), status).await?;
         }
         self.observe_transition(case, &step);
         self.publish_events(case.host, &step);
@@ -383,32 +406,32 @@ impl<D: HostDialect> HostLoop<D> {
         Some(pause.max(Duration::from_millis(20)))
     }
 
-    async fn store_anchor(&self, case: &Case<'_, D>, step: &Step) -> Result<Option<D::Host>, WriteError> {
+    /// Stores the anchor, with whatever else the dialect changes of the object, in one write.
+    async fn store_anchor(
+        &self,
+        case: &Case<'_, D>,
+        step: &Step,
+        change: Option<Value>,
+    ) -> Result<Option<D::Host>, WriteError> {
         let host = case.host;
         // A host that was only looked at has nothing to protect: one write less for each of a thousand.
-        if step.record.anchor == Anchor::default()
-            && step.acts.is_empty()
-            && !host.annotations().contains_key(ANCHOR_ANNOTATION)
-        {
+        let is_bare = step.record.anchor == Anchor::default() && !host.annotations().contains_key(ANCHOR_ANNOTATION);
+        if is_bare && step.acts.is_empty() && change.is_none() {
             return Ok(None);
         }
-        let mut metadata = json!({});
-        let text = step.record.anchor.to_json();
+        let mut patch = change.unwrap_or_else(|| json!({}));
         let is_stored = case.remembered.anchor.as_ref().is_ok_and(|known| known.as_ref() == Some(&step.record.anchor));
         if !step.leave_anchor && !is_stored {
-            metadata["annotations"] = json!({ ANCHOR_ANNOTATION: text });
-        }
-        for request in &step.heeded {
-            metadata["annotations"][D::annotation_of(*request)] = serde_json::Value::Null;
+            patch["metadata"]["annotations"][ANCHOR_ANNOTATION] = step.record.anchor.to_json().into();
         }
         let finalizers = host.finalizers();
         if host.meta().deletion_timestamp.is_none() && !finalizers.iter().any(|finalizer| finalizer == D::FINALIZER) {
-            metadata["finalizers"] = with_finalizer(host, D::FINALIZER);
+            patch["metadata"]["finalizers"] = with_finalizer(host, D::FINALIZER);
         }
-        if metadata == json!({}) {
+        if patch == json!({}) {
             return Ok(None);
         }
-        self.writer.patch(host, json!({ "metadata": metadata }), "anchor").await.map(Some)
+        self.writer.patch(host, patch, "anchor").await.map(Some)
     }
 
     async fn let_go(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
@@ -425,10 +448,16 @@ impl<D: HostDialect> HostLoop<D> {
         Ok(())
     }
 
-    async fn pause(&self, host: &D::Host, key: &ObjectId, why: &str, seen: Option<&Seen>) -> Result<(), WriteError> {
+    async fn pause(
+        &self,
+        view: &View<'_, D::Host>,
+        key: &ObjectId,
+        why: &str,
+        seen: Option<&Seen>,
+    ) -> Result<(), WriteError> {
         self.brake.rest(key);
-        match D::paused_status(host, why, seen, self.clock.now()) {
-            Some(status) => self.writer.status(host, status).await.map(drop),
+        match D::paused_status(view, why, seen) {
+            Some(status) => self.writer.status(view.object, status).await.map(drop),
             None => Ok(()),
         }
     }
@@ -491,8 +520,30 @@ impl<D: HostDialect> HostLoop<D> {
     }
 }
 
-fn is_paused(host: &impl ResourceExt) -> bool {
-    host.annotations().contains_key(api::capi::PAUSED_ANNOTATION)
+/// Takes up a way to the BMC of an object. The fields name its credentials and its certificate authorities, for whoever made a mistake there.
+pub(crate) async fn connect(
+    hands: &Hands,
+    vault: &Vault,
+    key: &ObjectId,
+    connection: &Connection,
+    [credentials_field, ca_field]: [&str; 2],
+) -> Result<(), Failure> {
+    let credentials = vault.credentials(&connection.credentials, credentials_field).await?;
+    let trust = vault.trust(&connection.trust, ca_field).await?;
+    let line = Line {
+        key: fingerprint::line(connection, vault),
+        endpoint: Endpoint { address: connection.address.clone(), credentials, family: connection.family },
+        trust,
+        system: connection.system.clone(),
+    };
+    // Of what was read just now, which may be newer than what this began with: a password is tried once.
+    let inputs = fingerprint::inputs(connection, vault);
+    hands.connect(key, &inputs, line).map_err(|failure| match &connection.trust {
+        TrustWish::CaBundle(secret) if failure.kind == Kind::TrustInvalid => {
+            Failure::new(failure.kind, format!("{failure} ({secret:#}). Correct it; the change is noticed at once."))
+        }
+        _ => failure,
+    })
 }
 
 /// The last good look, if it was at the server of this host.
@@ -550,7 +601,7 @@ mod tests {
             host: &host,
             key: ObjectId::of(&host),
             goal: Goal::default(),
-            remembered: Remembered { anchor: Ok(Some(anchor)), record: None },
+            remembered: Remembered { anchor: Ok(Some(anchor)), record: None, proof: None },
             connection: Err(Failure::new(Kind::Internal, "none")),
             inputs: "i".into(),
             target: "t".into(),

@@ -1,13 +1,13 @@
-//! Who names which server and which Secret: kept up to date from the watch, so that no reconcile searches the fleet.
+//! Who names which server: kept up to date from the watch, so that no reconcile searches the fleet.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engine::host::Anchor;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::dialect::{HostDialect, settled_anchor};
+use crate::dialect::{Connection, HostDialect, View, settled_anchor};
 use crate::object::ObjectId;
 
 /// The index of the hosts of all dialects: objects of any kinds that name one server are rivals.
@@ -19,8 +19,6 @@ struct Entries {
     hosts: HashMap<ObjectId, Entry>,
     /// Who names a server. Nearly always one, so a short list and no tree: there is one for each server.
     servers: HashMap<String, Vec<(Rank, ObjectId)>>,
-    /// Who depends on a Secret.
-    secrets: HashMap<ObjectId, HashSet<ObjectId>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +29,6 @@ struct Entry {
     /// What tells the server from every other one: as stored, and as last seen at that target.
     known: Option<String>,
     seen: Option<String>,
-    secrets: Vec<ObjectId>,
 }
 
 /// Who has the better right to a server: whoever uses it, else the older object. An object that is pointed at a running
@@ -49,28 +46,26 @@ impl Entry {
 }
 
 impl Index {
-    /// An object was seen.
-    pub fn put<D: HostDialect>(&self, host: &D::Host) {
+    /// An object was seen. Answers how its BMC is to be spoken to, if it says so in words that make sense.
+    pub(crate) fn put<D: HostDialect>(&self, view: &View<'_, D::Host>) -> Option<Connection> {
+        let host = view.object;
         let key = ObjectId::of(host);
         let anchor = settled_anchor::<D>(host);
         // What cannot be read may well be in use.
         let is_free = anchor.as_ref().is_ok_and(|anchor| !anchor.as_ref().is_some_and(Anchor::is_in_use));
+        let connection = D::connection(view, anchor.ok().flatten().as_ref()).ok();
         let mut entry = Entry {
             rank: Rank { is_free, created: host.creation_timestamp().map_or(Timestamp::MIN, |time| time.0) },
-            target: None,
+            target: connection.as_ref().map(Connection::target),
             known: D::server_identity(host),
             seen: None,
-            secrets: Vec::new(),
         };
-        if let Ok(connection) = D::connection(host, anchor.ok().flatten().as_ref()) {
-            entry.target = Some(connection.target());
-            entry.secrets = connection.secrets(key.namespace.as_deref()).collect();
-        }
         let mut entries = self.entries();
         if let Some(before) = entries.hosts.get(&key).filter(|before| before.target == entry.target) {
             entry.seen.clone_from(&before.seen);
         }
         entries.insert(key, entry);
+        connection
     }
 
     /// The server behind a host was seen. Known before it is stored, so that of two hosts that find out at the same time
@@ -99,13 +94,6 @@ impl Index {
         firsts.map(|(_, first)| first).find(|first| *first != key).cloned()
     }
 
-    /// Who depends on that Secret.
-    pub fn dependents(&self, secret: &ObjectId) -> Vec<ObjectId> {
-        let entries = self.entries();
-        let dependents = entries.secrets.get(secret);
-        dependents.into_iter().flatten().cloned().collect()
-    }
-
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,9 +112,6 @@ impl Entries {
                 claimants.push(claimant);
             }
         }
-        for secret in &entry.secrets {
-            self.secrets.entry(secret.clone()).or_default().insert(key.clone());
-        }
         self.hosts.insert(key, entry);
     }
 
@@ -140,21 +125,12 @@ impl Entries {
                 }
             }
         }
-        for secret in entry.secrets {
-            if let Some(dependents) = self.secrets.get_mut(&secret) {
-                dependents.remove(key);
-                if dependents.is_empty() {
-                    self.secrets.remove(&secret);
-                }
-            }
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use api::beskar7::PhysicalHost;
-    use k8s_openapi::api::core::v1::Secret;
     use serde_json::json;
 
     use super::*;
@@ -174,8 +150,8 @@ mod tests {
         let index = Index::default();
         // Of the same name, and of no namespace; without a time, it is the older one.
         let (ours, foreign) = (host("a", "https://10.0.0.1"), foreign_host("a", "https://10.0.0.1"));
-        index.put::<PhysicalHosts>(&ours);
-        index.put::<ForeignHosts>(&foreign);
+        index.put::<PhysicalHosts>(&View::alone(&ours));
+        index.put::<ForeignHosts>(&View::alone(&foreign));
         let (ours, foreign) = (ObjectId::of(&ours), ObjectId::of(&foreign));
         assert_eq!(index.rival(&ours), Some(foreign.clone()));
         assert_eq!(index.rival(&foreign), None);
@@ -183,20 +159,10 @@ mod tests {
         index.remove(&foreign);
         assert_eq!(index.rival(&ours), None);
         // At another address it turns out to be the same server.
-        index.put::<ForeignHosts>(&foreign_host("a", "https://10.0.0.2"));
+        index.put::<ForeignHosts>(&View::alone(&foreign_host("a", "https://10.0.0.2")));
         assert_eq!(index.rival(&ours), None);
         assert!(index.see(&foreign, "uuid 1, serial 2").is_empty());
         assert_eq!(index.see(&ours, "uuid 1, serial 2"), std::slice::from_ref(&foreign));
         assert_eq!(index.rival(&ours), Some(foreign));
-    }
-
-    #[test]
-    fn a_secret_wakes_hosts_of_its_namespace_only() {
-        let index = Index::default();
-        index.put::<PhysicalHosts>(&host("a", "https://10.0.0.1"));
-        index.put::<ForeignHosts>(&foreign_host("b", "https://10.0.0.2"));
-        let dependents = |namespace| index.dependents(&ObjectId::named::<Secret>(namespace, "bmc"));
-        assert_eq!(dependents(Some("lab")), [ObjectId::of(&host("a", "https://10.0.0.1"))]);
-        assert!(dependents(Some("other")).is_empty());
     }
 }

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
-use futures::{FutureExt as _, Stream, StreamExt as _};
+use futures::{FutureExt as _, Stream};
 use k8s_openapi::api::core::v1::Secret;
-use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::reflector::{self, ObjectRef, Store};
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -23,6 +21,7 @@ use crate::claims::{ClaimDialect, ClaimLoop};
 use crate::clock::Clock;
 use crate::cluster_api::ClusterApi;
 use crate::clusters::{ClusterDialect, ClusterLoop};
+use crate::companions::Companions;
 use crate::definition::Definition;
 use crate::depot::{BootConfig, BootError, Depot, ImageCheck, Sessions};
 use crate::dialect::HostDialect as _;
@@ -36,13 +35,11 @@ use crate::metrics::Metrics;
 use crate::nodes::Nodes;
 use crate::object::{self, Object, ObjectId, Reach};
 use crate::probes::{self, ProbeError, Readiness};
+use crate::relatives::{self, Dependents, Related, Relative, Setting};
 use crate::roster::Roster;
 use crate::vault::Vault;
-use crate::watches::{Interruptions, Wakeups, pauses};
+use crate::watches::Wakeups;
 use crate::writer::{Ownership, Writer};
-
-/// How many Secrets that were touched are read at once.
-const SECRETS_AT_ONCE: usize = 8;
 
 /// Shutdown grace period for active downloads.
 const FAREWELL: Duration = Duration::from_secs(8);
@@ -116,8 +113,8 @@ pub struct Operator {
 struct Shared {
     index: Arc<Index>,
     vault: Vault,
-    /// The Secrets that there are.
-    secrets: Store<PartialObjectMeta<Secret>>,
+    dependents: Arc<Dependents>,
+    related: Related,
     hands: Arc<Hands>,
     brake: Arc<Brake>,
     herald: Arc<Herald>,
@@ -204,10 +201,17 @@ impl Operator {
     async fn work(&self, term: CancellationToken, readiness: &Readiness, depot: Option<Arc<Depot>>) {
         let (wake, mut wakeups) = Wakeups::new();
         let index = Arc::new(Index::default());
-        let (secrets, writer) = reflector::store();
-        let vault = Vault::new(self.client.clone(), secrets.clone());
+        let dependents = Arc::<Dependents>::default();
+        let setting = Setting {
+            client: self.client.clone(),
+            namespace: self.config.namespace.clone(),
+            dependents: dependents.clone(),
+            wake: wake.clone(),
+        };
+        let declared = [Relative::with_credentials::<Secret>()].into_iter().chain(beskar7::Hosts::relatives());
+        let (related, vault, follow_relatives) = relatives::open(&setting, declared);
         let mut helpers = JoinSet::new();
-        helpers.spawn(watch_secrets(self.api(), writer, index.clone(), vault.clone(), wake.clone()));
+        helpers.spawn(follow_relatives);
         let hands = Hands::new(
             self.dial.clone(),
             Arc::new(self.metrics.clone()),
@@ -222,7 +226,8 @@ impl Operator {
         let shared = Shared {
             index,
             vault,
-            secrets,
+            dependents,
+            related,
             hands,
             brake,
             herald: Arc::new(Herald::new(self.client.clone())),
@@ -233,7 +238,8 @@ impl Operator {
             wake,
         };
         let dialects = [self.dialect::<beskar7::Claims, beskar7::Clusters>(&shared, &mut wakeups)];
-        if term.run_until_cancelled(wait_for_store(&shared.secrets)).await.is_some() {
+        let is_listed = async { futures::join!(shared.vault.is_complete(), shared.related.is_complete()) };
+        if term.run_until_cancelled(is_listed).await.is_some() {
             readiness.set(true);
             let follow_cluster_api = async {
                 if let Some(cluster_api) = &shared.cluster_api {
@@ -267,6 +273,9 @@ impl Operator {
         let hosts = Arc::new(HostLoop::<C::Hosts> {
             client: self.client.clone(),
             index: shared.index.clone(),
+            dependents: shared.dependents.clone(),
+            related: shared.related.clone(),
+            companions: self.companions(C::Hosts::NAME, C::Hosts::OURS),
             vault: shared.vault.clone(),
             hands: shared.hands.clone(),
             brake: shared.brake.clone(),
@@ -290,7 +299,7 @@ impl Operator {
             writer: self.writer(C::NAME, C::OURS),
             herald: shared.herald.clone(),
             image_check: shared.depot.clone().map(|depot| ImageCheck::new(depot, wake.clone())),
-            secrets: shared.secrets.clone(),
+            vault: shared.vault.clone(),
         });
         let clusters = Arc::new(ClusterLoop::<K> {
             roster: roster.clone(),
@@ -323,6 +332,10 @@ impl Operator {
         Writer::new(self.client.clone(), self.metrics.clone(), name, ours)
     }
 
+    fn companions(&self, name: &'static str, ours: Ownership) -> Companions {
+        Companions::new(self.client.clone(), self.metrics.clone(), name, ours.manager)
+    }
+
     fn watch_config(&self) -> watcher::Config {
         let config = watcher::Config::default();
         match &self.config.watch_filter {
@@ -336,127 +349,5 @@ impl Operator {
     }
 }
 
-/// Watches Secrets as metadata, and wakes the hosts that depend on one that changed.
-async fn watch_secrets(
-    secrets: Api<PartialObjectMeta<Secret>>,
-    writer: reflector::store::Writer<PartialObjectMeta<Secret>>,
-    index: Arc<Index>,
-    vault: Vault,
-    wake: mpsc::UnboundedSender<ObjectId>,
-) {
-    let mut interruptions = Interruptions::of("Secrets");
-    let stream = watcher(secrets, watcher::Config::default())
-        .backoff(pauses())
-        .modify(|secret| {
-            secret.metadata.managed_fields = None;
-            secret.metadata.annotations = None;
-            secret.metadata.labels = None;
-        })
-        .reflect(writer)
-        .touched_objects()
-        .filter_map(move |event| std::future::ready(interruptions.pass(event)));
-    wake_dependents(stream, &index, &vault, &wake).await;
-}
-
-/// Wakes the hosts whose Secrets have other data than before. One Secret that cannot be read holds up no other.
-async fn wake_dependents(
-    touched: impl Stream<Item = PartialObjectMeta<Secret>>,
-    index: &Index,
-    vault: &Vault,
-    wake: &mpsc::UnboundedSender<ObjectId>,
-) {
-    let wake_one = |secret: PartialObjectMeta<Secret>| async move {
-        let id = ObjectId::of(&secret).by_name();
-        let dependents = index.dependents(&id);
-        if dependents.is_empty() || !vault.is_news(&id, &secret.metadata).await {
-            return;
-        }
-        for key in dependents {
-            // Nobody listens any more only when the loop has stopped.
-            wake.send(key).ok();
-        }
-    };
-    touched.for_each_concurrent(SECRETS_AT_ONCE, wake_one).await;
-}
-
-async fn wait_for_store(store: &Store<PartialObjectMeta<Secret>>) {
-    // Fails only when the writer is gone, and then the loop ends by itself.
-    store.wait_until_ready().await.ok();
-}
-
 #[cfg(test)]
 mod gone_tests;
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-    use std::sync::Mutex;
-
-    use api::beskar7::PhysicalHost;
-    use axum::Router;
-    use axum::response::IntoResponse as _;
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::beskar7::PhysicalHosts;
-
-    /// An API server that answers for each Secret once, and for one of them never again.
-    fn secrets_server(hangs: &'static str) -> Client {
-        let asked = Arc::new(Mutex::new(HashMap::<String, u32>::new()));
-        let router = Router::new().fallback(move |request: axum::extract::Request| {
-            let asked = asked.clone();
-            async move {
-                let name = request.uri().path().rsplit('/').next().unwrap().to_owned();
-                let times = {
-                    let mut asked = asked.lock().unwrap();
-                    let times = asked.entry(name.clone()).or_default();
-                    *times += 1;
-                    *times
-                };
-                if times > 1 && name == hangs {
-                    std::future::pending::<()>().await;
-                }
-                // "a" to "d" in base64.
-                let password = ["YQ==", "Yg==", "Yw==", "ZA=="][times as usize];
-                axum::Json(json!({
-                    "metadata": { "name": name, "namespace": "racks", "uid": name, "resourceVersion": times.to_string() },
-                    "data": { "username": "YQ==", "password": password },
-                }))
-                .into_response()
-            }
-        });
-        crate::api_client::bounded(Client::new(router, "racks"))
-    }
-
-    fn object<K: serde::de::DeserializeOwned>(value: Value) -> K {
-        serde_json::from_value(value).unwrap()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_secret_that_cannot_be_read_holds_up_no_wake_up_of_another() {
-        let (known, _writer) = reflector::store();
-        let vault = Vault::new(secrets_server("slow"), known);
-        let index = Index::default();
-        for name in ["slow", "quick"] {
-            let host: PhysicalHost = object(json!({
-                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
-                "kind": "PhysicalHost",
-                "metadata": { "name": name, "namespace": "racks", "uid": name },
-                "spec": { "redfishConnection": { "address": format!("https://{name}.test"), "credentialsSecretRef": name } },
-            }));
-            index.put::<PhysicalHosts>(&host);
-            vault.credentials(&ObjectId::named::<Secret>(Some("racks"), name), "field").await.unwrap();
-        }
-        let touched = ["slow", "quick"].map(|name| {
-            object(json!({ "metadata": { "name": name, "namespace": "racks", "uid": name, "resourceVersion": "7" } }))
-        });
-        let (wake, mut woken) = mpsc::unbounded_channel();
-        let waking = wake_dependents(futures::stream::iter(touched), &index, &vault, &wake);
-        let first = async { woken.recv().await.unwrap().name };
-        let begun = tokio::time::Instant::now();
-        let (first, ()) = futures::join!(first, waking);
-        assert_eq!(first, "quick");
-        // What cannot be read may have changed: its host looks for itself.
-        assert_eq!(woken.recv().await.unwrap().name, "slow");
-        assert_eq!(begun.elapsed(), crate::api_client::ANSWER_WITHIN);
-    }
-}

@@ -1,11 +1,15 @@
-//! Secrets: watched as metadata only, read one by one when a BMC is to be spoken to.
+//! Secrets, and what a dialect has in their place: watched as metadata only, read one by one when a BMC is to be spoken to.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Display};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bmc::{Credentials, Trust};
 use engine::failure::{Failure, Kind};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
@@ -13,22 +17,93 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::Store;
 
 use crate::dialect::TrustWish;
-use crate::object::ObjectId;
+use crate::object::{KindId, Object, ObjectId};
 
-/// Where Secrets come from.
+/// What a Secret holds, by key.
+pub type Data = BTreeMap<String, ByteString>;
+
+/// Kinds whose objects hold credentials.
+pub trait Keeper: Object {
+    /// What an object holds.
+    fn into_data(self) -> Data;
+}
+
+impl Keeper for Secret {
+    fn into_data(self) -> Data {
+        self.data.unwrap_or_default()
+    }
+}
+
+/// Where credentials come from.
 #[derive(Clone)]
 pub struct Vault {
     client: Client,
-    known: Store<PartialObjectMeta<Secret>>,
+    kinds: Vec<(KindId, Arc<dyn Kept>)>,
     read: Arc<Mutex<HashMap<ObjectId, Read>>>,
     /// Keyed afresh in each process: what is remembered of a password is of no use to anybody else.
     hash: RandomState,
 }
 
-/// What is remembered of a Secret that was read. Not its content.
-struct Read {
+/// The objects of one kind.
+trait Kept: Send + Sync {
+    /// The metadata that the watch has shown.
+    fn known(&self, id: &ObjectId) -> Option<Version>;
+    /// Asks for an object, which may not exist.
+    fn read<'a>(
+        &'a self,
+        client: &'a Client,
+        id: &'a ObjectId,
+    ) -> BoxFuture<'a, kube::Result<Option<(ObjectMeta, Data)>>>;
+    /// Waits until all have been listed once.
+    fn is_ready(&self) -> BoxFuture<'_, ()>;
+}
+
+impl<K: Keeper> Kept for Store<PartialObjectMeta<K>> {
+    fn known(&self, id: &ObjectId) -> Option<Version> {
+        self.get(&id.object_ref()).map(|object| Version::of(&object.metadata))
+    }
+
+    fn read<'a>(
+        &'a self,
+        client: &'a Client,
+        id: &'a ObjectId,
+    ) -> BoxFuture<'a, kube::Result<Option<(ObjectMeta, Data)>>> {
+        async move {
+            let object = id.api::<K>(client).get_opt(&id.name).await?;
+            Ok(object.map(|object| (object.meta().clone(), object.into_data())))
+        }
+        .boxed()
+    }
+
+    fn is_ready(&self) -> BoxFuture<'_, ()> {
+        // Fails only when the writer is gone, and then the work ends by itself.
+        self.wait_until_ready().map(drop).boxed()
+    }
+}
+
+/// Which object it is, and in which version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Version {
     uid: Option<String>,
     resource_version: Option<String>,
+}
+
+impl Version {
+    fn of(metadata: &ObjectMeta) -> Self {
+        Self { uid: metadata.uid.clone(), resource_version: metadata.resource_version.clone() }
+    }
+}
+
+impl Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        write!(f, "{}/{}", text(&self.uid), text(&self.resource_version))
+    }
+}
+
+/// What is remembered of an object that was read. Not what it holds.
+struct Read {
+    version: Version,
     digest: u64,
     /// The resourceVersion with which the data, as opposed to labels and the like, last changed.
     data_version: String,
@@ -36,58 +111,80 @@ struct Read {
     shown: bool,
 }
 
-type Data = BTreeMap<String, k8s_openapi::ByteString>;
-
 impl Vault {
-    /// A vault over a store that somebody keeps up to date.
-    pub fn new(client: Client, known: Store<PartialObjectMeta<Secret>>) -> Self {
-        Self { client, known, read: Arc::default(), hash: RandomState::new() }
+    /// An empty one.
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, kinds: Vec::new(), read: Arc::default(), hash: RandomState::new() }
     }
 
-    /// Changes whenever the Secret's data does. A new label must not look like a new password: it would be tried again.
-    pub fn version(&self, secret: &ObjectId) -> String {
-        let known = self.known.get(&secret.object_ref());
+    /// Takes in the objects of a kind, from a store that somebody keeps up to date.
+    pub(crate) fn keep<K: Keeper>(&mut self, known: Store<PartialObjectMeta<K>>) {
+        self.kinds.push((KindId::of::<K>(), Arc::new(known)));
+    }
+
+    /// Waits until everything has been listed once.
+    pub(crate) async fn is_complete(&self) {
+        for (_, kept) in &self.kinds {
+            kept.is_ready().await;
+        }
+    }
+
+    /// Whether there is such an object, as far as the watch has shown.
+    pub(crate) fn has(&self, id: &ObjectId) -> bool {
+        self.known(id).is_some()
+    }
+
+    fn known(&self, id: &ObjectId) -> Option<Version> {
+        self.kind(&id.kind)?.known(id)
+    }
+
+    fn kind(&self, kind: &KindId) -> Option<&dyn Kept> {
+        self.kinds.iter().find(|(known, _)| known == kind).map(|(_, kept)| kept.as_ref())
+    }
+
+    /// Changes whenever the object's data does. A new label must not look like a new password: it would be tried again.
+    pub fn version(&self, id: &ObjectId) -> String {
+        let known = self.known(id);
         let mut read = self.remembered();
-        let read = read.get_mut(secret);
+        let read = read.get_mut(id);
         match (known, read) {
-            (Some(secret), Some(read)) if read.uid == secret.metadata.uid => {
+            (Some(known), Some(read)) if read.version.uid == known.uid => {
                 read.shown = true;
                 read.data_version.clone()
             }
-            (Some(secret), _) => version(&secret.metadata),
+            (Some(known), _) => known.to_string(),
             // The watch is behind. What it will show was read already, and must not look like something new then.
             (None, Some(read)) if !read.shown => read.data_version.clone(),
             (None, _) => "none".to_owned(),
         }
     }
 
-    /// A Secret was touched. Answers whether its data may have changed.
-    pub async fn is_news(&self, secret: &ObjectId, touched: &ObjectMeta) -> bool {
+    /// An object was touched. Answers whether its data may have changed.
+    pub async fn is_news(&self, id: &ObjectId, touched: &ObjectMeta) -> bool {
         let before = {
             let read = self.remembered();
-            let read = read.get(secret).filter(|read| read.uid == touched.uid);
+            let read = read.get(id).filter(|read| read.version.uid == touched.uid);
             match read {
                 None => return true,
-                Some(read) if read.resource_version == touched.resource_version => return false,
+                Some(read) if read.version.resource_version == touched.resource_version => return false,
                 Some(read) => read.data_version.clone(),
             }
         };
-        if self.read(secret, "").await.is_err() {
-            self.remembered().remove(secret);
+        if self.read(id, "").await.is_err() {
+            self.remembered().remove(id);
         }
-        self.version(secret) != before
+        self.version(id) != before
     }
 
-    fn remember(&self, id: &ObjectId, secret: &Secret) {
-        let digest =
-            self.hash.hash_one(secret.data.iter().flatten().map(|(key, value)| (key, &value.0)).collect::<Vec<_>>());
-        let (uid, resource_version) = (secret.metadata.uid.clone(), secret.metadata.resource_version.clone());
+    fn remember(&self, id: &ObjectId, metadata: &ObjectMeta, data: &Data) {
+        let digest = self.hash.hash_one(data.iter().map(|(key, value)| (key, &value.0)).collect::<Vec<_>>());
+        let version = Version::of(metadata);
         let mut read = self.remembered();
-        let before = read.get(id).filter(|read| read.uid == uid);
+        let before = read.get(id).filter(|read| read.version.uid == version.uid);
         let shown = before.is_some_and(|read| read.shown);
         let same = before.filter(|read| read.digest == digest);
-        let data_version = same.map_or_else(|| version(&secret.metadata), |read| read.data_version.clone());
-        read.insert(id.clone(), Read { uid, resource_version, digest, data_version, shown });
+        let data_version = same.map_or_else(|| version.to_string(), |read| read.data_version.clone());
+        read.insert(id.clone(), Read { version, digest, data_version, shown });
     }
 
     fn remembered(&self) -> MutexGuard<'_, HashMap<ObjectId, Read>> {
@@ -110,15 +207,14 @@ impl Vault {
     }
 
     /// Whom to believe that it is the BMC. That field names the Secret, if there is one.
-    pub async fn trust(&self, namespace: Option<&str>, wish: &TrustWish, field: &str) -> Result<Trust, Failure> {
-        let name = match wish {
+    pub async fn trust(&self, wish: &TrustWish, field: &str) -> Result<Trust, Failure> {
+        let secret = match wish {
             TrustWish::SystemRoots => return Ok(Trust::SystemRoots),
             TrustWish::Pin(fingerprint) => return Ok(Trust::Pin(*fingerprint)),
             TrustWish::FirstUse => return Ok(Trust::FirstUse),
             TrustWish::Anything => return Ok(Trust::Anything),
-            TrustWish::CaBundle(name) => name,
+            TrustWish::CaBundle(secret) => secret,
         };
-        let secret = &ObjectId::named::<Secret>(namespace, name);
         let data = self.read(secret, field).await?;
         let pem = ["ca.crt", "tls.crt"].iter().find_map(|key| data.get(*key)).filter(|pem| !pem.0.is_empty());
         let pem = pem.ok_or_else(|| missing(secret, "ca.crt", "is missing or empty"))?;
@@ -127,28 +223,22 @@ impl Vault {
     }
 
     async fn read(&self, id: &ObjectId, field: &str) -> Result<Data, Failure> {
-        match id.api::<Secret>(&self.client).get_opt(&id.name).await {
-            Ok(Some(secret)) => {
-                self.remember(id, &secret);
-                Ok(secret.data.unwrap_or_default())
+        let unreadable = |why: String| {
+            Failure::new(Kind::SecretUnreadable, format!("{id:#}, named in {field}, cannot be read: {why}"))
+        };
+        let kept = self.kind(&id.kind).ok_or_else(|| unreadable("its kind holds no credentials.".to_owned()))?;
+        match kept.read(&self.client, id).await {
+            Ok(Some((metadata, data))) => {
+                self.remember(id, &metadata, &data);
+                Ok(data)
             }
             Ok(None) => Err(Failure::new(
                 Kind::SecretNotFound,
                 format!("{id:#}, named in {field}, does not exist. Create it; it is noticed at once."),
             )),
-            Err(error) => {
-                Err(Failure::new(Kind::SecretUnreadable, format!("{id:#}, named in {field}, cannot be read: {error}")))
-            }
+            Err(error) => Err(unreadable(error.to_string())),
         }
     }
-}
-
-fn version(metadata: &ObjectMeta) -> String {
-    format!(
-        "{}/{}",
-        metadata.uid.as_deref().unwrap_or_default(),
-        metadata.resource_version.as_deref().unwrap_or_default()
-    )
 }
 
 fn missing(secret: &ObjectId, key: &str, what: &str) -> Failure {

@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 
 use super::findings::{Finding, holds, known, not, put, unknown};
 use super::words::HostWords;
-use crate::dialect::View;
+use crate::dialect::Outcome;
 
 fn failed(type_: &'static str, failure: &Failure) -> Finding {
     let severity = match failure.kind.class() {
@@ -31,26 +31,26 @@ const PASSING: [&str; 5] = [
 
 /// All conditions, for a status that is complete but for them. `useless` is why nobody can use a free host, if so.
 pub(super) fn project(
-    view: &View<'_, PhysicalHost>,
+    outcome: &Outcome<'_, PhysicalHost>,
     status: &PhysicalHostStatus,
     useless: Option<&Failure>,
 ) -> Vec<Condition> {
     let mut conditions = status.conditions.clone();
     conditions.retain(|condition| !PASSING.contains(&condition.type_.as_str()));
     let findings = [
-        connection(view, &status.conditions),
-        inspected(view),
-        available(view, useless),
-        provisioned(view),
+        connection(outcome, &status.conditions),
+        inspected(outcome),
+        available(outcome, useless),
+        provisioned(outcome),
         healthy(status),
     ];
-    let ready = ready(&findings, view, useless);
+    let ready = ready(&findings, outcome, useless);
     for finding in std::iter::once(ready).chain(findings) {
-        put(&mut conditions, finding, view.now);
+        put(&mut conditions, finding, outcome.now);
     }
-    for finding in remarks(view).chain(boot_served(view)).chain(boot_interface(view, status)) {
+    for finding in remarks(outcome).chain(boot_served(outcome)).chain(boot_interface(outcome, status)) {
         conditions.extend(known(&status.conditions, finding.type_).cloned());
-        put(&mut conditions, finding, view.now);
+        put(&mut conditions, finding, outcome.now);
     }
     conditions
 }
@@ -61,12 +61,12 @@ const SHOWN_INTERFACES: usize = 8;
 const WITHOUT_TLS: &str = "The BMC answers, but without TLS: whoever is on the way reads the user name and the password. Use https in spec.redfishConnection.address.";
 
 /// An outage shows here and nowhere else.
-fn connection(view: &View<'_, PhysicalHost>, before: &[Condition]) -> Finding {
+fn connection(outcome: &Outcome<'_, PhysicalHost>, before: &[Condition]) -> Finding {
     let type_ = types::REDFISH_CONNECTION_READY;
-    match &view.step.record.fault {
+    match &outcome.step.record.fault {
         Some(fault) if fault.failure.kind.is_about_reaching_the_bmc() => failed(type_, &fault.failure),
-        _ if view.seen.is_some() || known(before, type_).is_some_and(Condition::is_true) => {
-            match Address::parse(&view.host.spec.redfish_connection.address) {
+        _ if outcome.seen.is_some() || known(before, type_).is_some_and(Condition::is_true) => {
+            match Address::parse(&outcome.host.spec.redfish_connection.address) {
                 Ok(address) if !address.is_secure() => holds(type_, reason::CONNECTED_WITHOUT_TLS, WITHOUT_TLS),
                 _ => holds(type_, "Connected", "The BMC answers."),
             }
@@ -75,39 +75,39 @@ fn connection(view: &View<'_, PhysicalHost>, before: &[Condition]) -> Finding {
     }
 }
 
-fn inspected(view: &View<'_, PhysicalHost>) -> Finding {
-    if let Some(unread) = view.step.record.unread.as_ref().filter(|_| view.step.record.inspected) {
+fn inspected(outcome: &Outcome<'_, PhysicalHost>) -> Finding {
+    if let Some(unread) = outcome.step.record.unread.as_ref().filter(|_| outcome.step.record.inspected) {
         let parts = unread.parts.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(", ");
         let message = format!(
             "The hardware is known but for what could not be read yet: {parts}. Counts of these come from the BMC's own summary, or are too low. They are read again later; beskar7.io/inspect reads them now."
         );
         return holds(types::HOST_INSPECTED, reason::INSPECTED_IN_PART, &message);
     }
-    if view.step.record.inspected {
+    if outcome.step.record.inspected {
         return holds(types::HOST_INSPECTED, "Inspected", "The hardware is known.");
     }
-    let reason = if view.step.record.phase == Phase::Registering { reason::ENROLLING } else { reason::INSPECTING };
+    let reason = if outcome.step.record.phase == Phase::Registering { reason::ENROLLING } else { reason::INSPECTING };
     not(types::HOST_INSPECTED, Condition::INFO, reason, "The hardware is not known yet.")
 }
 
-fn available(view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Finding {
+fn available(outcome: &Outcome<'_, PhysicalHost>, useless: Option<&Failure>) -> Finding {
     let type_ = types::HOST_AVAILABLE;
     if let Some(failure) = useless {
         return failed(type_, failure);
     }
-    let record = &view.step.record;
+    let record = &outcome.step.record;
     let info = |reason: &str, message: &str| not(type_, Condition::INFO, reason, message);
     match (record.phase, &record.fault) {
         (Phase::Registering | Phase::Inspecting | Phase::Available, Some(fault)) => Finding {
             message: "Not claimable because of a fault: see condition Ready.".into(),
             ..failed(type_, &fault.failure)
         },
-        (Phase::Available, None) if view.goal.claim.is_some() => {
+        (Phase::Available, None) if outcome.goal.claim.is_some() => {
             let told = record.wait.as_ref().map(|wait| (wait.what.name(), wait.what.tell(&HostWords)));
             let (reason, told) = told.unwrap_or((reason::CLAIMED, "Somebody claims the host.".to_owned()));
             info(reason, &told)
         }
-        (Phase::Available, None) if is_passed_over(view) => holds(type_, "Available", RUNS_UNASKED),
+        (Phase::Available, None) if is_passed_over(outcome) => holds(type_, "Available", RUNS_UNASKED),
         (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
         (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
         (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),
@@ -117,14 +117,14 @@ fn available(view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Findin
         }
         (Phase::Deprovisioning, _) => info(reason::DEPROVISIONING, "Released; being switched off and cleaned up."),
         (Phase::Parked | Phase::Detached, _) => {
-            let why = view.host.spec.maintenance.as_ref().and_then(|maintenance| maintenance.reason.as_deref());
+            let why = outcome.host.spec.maintenance.as_ref().and_then(|maintenance| maintenance.reason.as_deref());
             info(
                 reason::MAINTENANCE,
                 &format!("Under maintenance{}.", why.map(|why| format!(": {why}")).unwrap_or_default()),
             )
         }
         (Phase::Quarantined, _) => {
-            let why = view.host.annotations().get(names::QUARANTINE).map(String::as_str).unwrap_or_default();
+            let why = outcome.host.annotations().get(names::QUARANTINE).map(String::as_str).unwrap_or_default();
             let why = if why.is_empty() { String::new() } else { format!(" ({})", why.trim_end_matches('.')) };
             info(
                 reason::QUARANTINED,
@@ -140,15 +140,15 @@ fn available(view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Findin
 
 const RUNS_UNASKED: &str = "The server runs although nobody asked for it, so machines pass it over. Set spec.online: false to have it switched off, or spec.claimableWhileRunning: true to have it taken as it is. A claim by hand is accepted.";
 
-fn is_passed_over(view: &View<'_, PhysicalHost>) -> bool {
-    let (spec, record) = (&view.host.spec, &view.step.record);
+fn is_passed_over(outcome: &Outcome<'_, PhysicalHost>) -> bool {
+    let (spec, record) = (&outcome.host.spec, &outcome.step.record);
     let online = spec.online.filter(|_| record.anchor.outdated.is_none());
     runs_unasked(record.power, online, spec.claimable_while_running == Some(true))
 }
 
-fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
+fn provisioned(outcome: &Outcome<'_, PhysicalHost>) -> Finding {
     let type_ = types::HOST_PROVISIONED;
-    let record = &view.step.record;
+    let record = &outcome.step.record;
     let phase = record
         .left
         .filter(|_| matches!(record.phase, Phase::Parked | Phase::Quarantined | Phase::Detached))
@@ -164,7 +164,7 @@ fn provisioned(view: &View<'_, PhysicalHost>) -> Finding {
             holds(type_, "Provisioned", "Adopted in use: whatever runs is left as it is.")
         }
         Phase::Provisioned => holds(type_, "Provisioned", "The server has booted the image."),
-        Phase::Preparing if view.goal.order.is_none() => under_way(reason::WAITING_FOR_BOOT_INFO),
+        Phase::Preparing if outcome.goal.order.is_none() => under_way(reason::WAITING_FOR_BOOT_INFO),
         Phase::Preparing | Phase::Provisioning => under_way(reason::PROVISIONING),
         Phase::Deprovisioning => under_way(reason::DEPROVISIONING),
         Phase::Deleting => under_way(reason::DELETING),
@@ -190,8 +190,8 @@ fn healthy(status: &PhysicalHostStatus) -> Finding {
 }
 
 /// Only said of a host in use whose order is not what runs on it, and of a host whose power is not as its spec says.
-fn remarks(view: &View<'_, PhysicalHost>) -> impl Iterator<Item = Finding> {
-    view.step.notes.iter().map(|note| {
+fn remarks(outcome: &Outcome<'_, PhysicalHost>) -> impl Iterator<Item = Finding> {
+    outcome.step.notes.iter().map(|note| {
         let (type_, severity, reason) = match note {
             Note::Adopted { .. } => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ADOPTED),
             Note::OrderChanged => (types::ORDER_IN_EFFECT, Condition::WARNING, reason::ORDER_CHANGED),
@@ -205,8 +205,8 @@ fn remarks(view: &View<'_, PhysicalHost>) -> impl Iterator<Item = Finding> {
 }
 
 /// Only said of a host that the boot service has told something about.
-fn boot_served(view: &View<'_, PhysicalHost>) -> Option<Finding> {
-    let session = view.session?;
+fn boot_served(outcome: &Outcome<'_, PhysicalHost>) -> Option<Finding> {
+    let session = outcome.session?;
     match (&session.problem, &session.fetched) {
         (Some(problem), _) => {
             let message = format!("{} ({})", sentence(&problem.message), problem.at.0);
@@ -221,11 +221,11 @@ fn boot_served(view: &View<'_, PhysicalHost>) -> Option<Finding> {
 }
 
 /// Only said of a host whose object names an interface, once the inventory lists some.
-fn boot_interface(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Option<Finding> {
-    let wanted = view.host.spec.boot_mac_address.as_deref()?;
+fn boot_interface(outcome: &Outcome<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Option<Finding> {
+    let wanted = outcome.host.spec.boot_mac_address.as_deref()?;
     let details = status.hardware_details.as_ref()?.unpack();
     let known: Vec<&str> = details.nics.iter().filter_map(|nic| nic.mac_address.as_deref()).collect();
-    if known.is_empty() || !view.step.record.inspected {
+    if known.is_empty() || !outcome.step.record.inspected {
         return None;
     }
     let digits = |mac: &str| mac.chars().filter(char::is_ascii_hexdigit).collect::<String>().to_ascii_lowercase();
@@ -250,8 +250,8 @@ fn sentence(text: &str) -> String {
 }
 
 /// The summary: what is wrong, else what is missing, else that all is well.
-fn ready(findings: &[Finding; 5], view: &View<'_, PhysicalHost>, useless: Option<&Failure>) -> Finding {
-    if let Some(failure) = view.step.record.fault.as_ref().map(|fault| &fault.failure).or(useless) {
+fn ready(findings: &[Finding; 5], outcome: &Outcome<'_, PhysicalHost>, useless: Option<&Failure>) -> Finding {
+    if let Some(failure) = outcome.step.record.fault.as_ref().map(|fault| &fault.failure).or(useless) {
         return failed(types::READY, failure);
     }
     let [connection, inspected, ..] = findings;

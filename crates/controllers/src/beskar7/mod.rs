@@ -14,6 +14,8 @@ mod words;
 pub(crate) use cluster::Beskar7Clusters as Clusters;
 pub(crate) use machine::Beskar7Machines as Claims;
 
+use std::collections::BTreeMap;
+
 use api::beskar7::conditions::{self as types, HOST_INSPECTED, PAUSED};
 use api::beskar7::{BootMode, PhysicalHost, ProviderId, RedfishConnection, names, states};
 use api::capi::{self, Condition};
@@ -24,17 +26,22 @@ use engine::host::{
     Words,
 };
 use engine::server::{self, Seen};
-use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use serde_json::json;
 
 use self::shipment::boot_url_missing;
 use crate::consumer::id_by_words;
 use crate::depot::{Depot, Shipment};
-use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, TrustWish, View, merge, server_identity};
+use crate::dialect::{
+    ANCHOR_ANNOTATION, Attention, Connection, HostDialect, Outcome, TrustWish, View, Writes, merge, server_identity,
+};
 use crate::object::ObjectId;
 use crate::roster::{Free, Offer};
 use crate::writer::Ownership;
+
+const PAUSED_BY_ANNOTATION: &str =
+    "The host is paused by its cluster.x-k8s.io/paused annotation: it is neither watched nor touched.";
 
 /// What is ours in the status of every kind of this dialect.
 const OURS: Ownership = Ownership { manager: names::FIELD_MANAGER, conditions: &types::ALL };
@@ -59,39 +66,25 @@ impl HostDialect for PhysicalHosts {
     const CA_BUNDLE_FIELD: &'static str = "spec.redfishConnection.caBundleSecretRef";
     const BOOTSTRAP_FIELD: &'static str = "spec.userDataSecretRef";
 
-    fn goal(host: &PhysicalHost, depot: Option<&Depot>) -> Goal {
-        let claim = claim(host);
-        let order = claim.as_ref().and_then(|claim| order(host, claim, depot));
-        let annotation = |name: &str| host.annotations().get(name).filter(|value| !value.is_empty()).cloned();
-        Goal {
-            road: road(host),
-            quarantine: host.annotations().contains_key(names::QUARANTINE),
-            consumer: claim.as_ref().and_then(|claim| claim.consumer.clone()),
-            author: claim.as_ref().map(|claim| author(host, claim)).unwrap_or_default(),
-            claim,
-            order,
-            online: host.spec.online,
-            claimable_while_running: host.spec.claimable_while_running == Some(true),
-            power_id: annotation(names::POWER_REQUEST),
-            boot_mode: host.spec.boot_iso_mode.or(host.spec.boot_mode).map(|mode| match mode {
-                BootMode::Uefi => server::BootMode::Uefi,
-                BootMode::Legacy => server::BootMode::Legacy,
-            }),
-            reboot: annotation(names::REBOOT),
-            inspect: annotation(names::INSPECT),
-            pin_on_first_use: host.spec.redfish_connection.trust_on_first_use == Some(true),
-            release: annotation(names::RELEASE),
-            provision: annotation(names::PROVISION),
-            ..Goal::default()
+    fn attention(view: &View<'_, PhysicalHost>) -> Attention {
+        if view.object.annotations().contains_key(capi::PAUSED_ANNOTATION) {
+            Attention::StatusOnly(PAUSED_BY_ANNOTATION.to_owned())
+        } else {
+            Attention::Full
         }
+    }
+
+    fn goal(view: &View<'_, PhysicalHost>) -> Goal {
+        goal(view.object, view.depot)
     }
 
     fn shipment(host: &PhysicalHost) -> Option<Shipment> {
         shipment::shipment(host, &claim(host)?, known_anchor(host).as_ref())?.ok()
     }
 
-    fn connection(host: &PhysicalHost, anchor: Option<&Anchor>) -> Result<Connection, Failure> {
-        let wish = &host.spec.redfish_connection;
+    fn connection(view: &View<'_, PhysicalHost>, anchor: Option<&Anchor>) -> Result<Connection, Failure> {
+        let (wish, namespace) = (&view.object.spec.redfish_connection, view.object.namespace());
+        let secret = |name: &str| ObjectId::named::<Secret>(namespace.as_deref(), name);
         let address = Address::parse(&wish.address)?;
         let system = match wish.system_id.as_deref().or(address.system()) {
             Some(system) => SystemChoice::Named(system.to_owned()),
@@ -100,8 +93,8 @@ impl HostDialect for PhysicalHosts {
         let family = wish.vendor.as_deref().map(family).transpose()?;
         Ok(Connection {
             system,
-            credentials: wish.credentials_secret_ref.clone(),
-            trust: trust(wish, anchor)?,
+            credentials: secret(&wish.credentials_secret_ref),
+            trust: trust(wish, secret, anchor)?,
             family,
             address,
         })
@@ -166,19 +159,13 @@ impl HostDialect for PhysicalHosts {
         })
     }
 
-    fn annotation_of(request: Request) -> &'static str {
-        match request {
-            Request::Release => names::RELEASE,
-            Request::Provision => names::PROVISION,
-        }
+    fn render(outcome: &Outcome<'_, PhysicalHost>) -> Writes {
+        let status = changed(outcome.host, status::project(outcome));
+        Writes { object: without(&outcome.step.heeded), companions: Vec::new(), status }
     }
 
-    fn status(view: &View<'_, PhysicalHost>) -> Option<serde_json::Value> {
-        changed(view.host, status::project(view))
-    }
-
-    fn paused_status(host: &PhysicalHost, why: &str, seen: Option<&Seen>, now: Timestamp) -> Option<serde_json::Value> {
-        changed(host, status::paused(host, why, seen, now))
+    fn paused_status(view: &View<'_, PhysicalHost>, why: &str, seen: Option<&Seen>) -> Option<serde_json::Value> {
+        changed(view.object, status::paused(view.object, why, seen, view.now))
     }
 
     fn shows_pause(host: &PhysicalHost) -> bool {
@@ -195,6 +182,16 @@ impl HostDialect for PhysicalHosts {
     }
 }
 
+/// Takes off the annotations of requests that were heeded.
+fn without(heeded: &[Request]) -> Option<serde_json::Value> {
+    let name = |request: &Request| match request {
+        Request::Release => names::RELEASE,
+        Request::Provision => names::PROVISION,
+    };
+    let annotations: BTreeMap<_, Option<&str>> = heeded.iter().map(|request| (name(request), None)).collect();
+    (!annotations.is_empty()).then(|| json!({ "metadata": { "annotations": annotations } }))
+}
+
 /// A status that says nothing new is not written.
 fn changed(host: &PhysicalHost, status: api::beskar7::PhysicalHostStatus) -> Option<serde_json::Value> {
     if host.status.as_ref() == Some(&status) {
@@ -202,6 +199,33 @@ fn changed(host: &PhysicalHost, status: api::beskar7::PhysicalHostStatus) -> Opt
     }
     // Plain data with string keys: it cannot fail, and an empty status would be refused.
     serde_json::to_value(status).ok()
+}
+
+fn goal(host: &PhysicalHost, depot: Option<&Depot>) -> Goal {
+    let claim = claim(host);
+    let order = claim.as_ref().and_then(|claim| order(host, claim, depot));
+    let annotation = |name: &str| host.annotations().get(name).filter(|value| !value.is_empty()).cloned();
+    Goal {
+        road: road(host),
+        quarantine: host.annotations().contains_key(names::QUARANTINE),
+        consumer: claim.as_ref().and_then(|claim| claim.consumer.clone()),
+        author: claim.as_ref().map(|claim| author(host, claim)).unwrap_or_default(),
+        claim,
+        order,
+        online: host.spec.online,
+        claimable_while_running: host.spec.claimable_while_running == Some(true),
+        power_id: annotation(names::POWER_REQUEST),
+        boot_mode: host.spec.boot_iso_mode.or(host.spec.boot_mode).map(|mode| match mode {
+            BootMode::Uefi => server::BootMode::Uefi,
+            BootMode::Legacy => server::BootMode::Legacy,
+        }),
+        reboot: annotation(names::REBOOT),
+        inspect: annotation(names::INSPECT),
+        pin_on_first_use: host.spec.redfish_connection.trust_on_first_use == Some(true),
+        release: annotation(names::RELEASE),
+        provision: annotation(names::PROVISION),
+        ..Goal::default()
+    }
 }
 
 fn road(host: &PhysicalHost) -> Road {
@@ -271,13 +295,17 @@ fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Or
     Some(Order { deployment, gate: None, recipe: recipe.map(|url| Recipe::Iso { url, starts }) })
 }
 
-fn trust(wish: &RedfishConnection, anchor: Option<&Anchor>) -> Result<TrustWish, Failure> {
+fn trust(
+    wish: &RedfishConnection,
+    secret: impl Fn(&str) -> ObjectId,
+    anchor: Option<&Anchor>,
+) -> Result<TrustWish, Failure> {
     let pin = |text: &str| -> Result<TrustWish, Failure> { Ok(TrustWish::Pin(text.parse::<Fingerprint>()?)) };
     if let Some(fingerprint) = wish.pin() {
         return pin(&fingerprint);
     }
-    if let Some(secret) = &wish.ca_bundle_secret_ref {
-        return Ok(TrustWish::CaBundle(secret.name.clone()));
+    if let Some(bundle) = &wish.ca_bundle_secret_ref {
+        return Ok(TrustWish::CaBundle(secret(&bundle.name)));
     }
     if wish.insecure_skip_verify == Some(true) {
         return Ok(TrustWish::Anything);

@@ -17,7 +17,7 @@ use crate::roster::{Free, Holding, Offer, OrderOnHost};
 
 pub(super) fn offer(host: &PhysicalHost) -> Offer {
     let anchor = settled_anchor::<PhysicalHosts>(host).ok().flatten();
-    let goal = PhysicalHosts::goal(host, None);
+    let goal = super::goal(host, None);
     let record = PhysicalHosts::record(host);
     let overview = overview(host, &goal, anchor.as_ref(), record.as_ref());
     let candidate = candidate(host, &overview);

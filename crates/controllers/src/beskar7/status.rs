@@ -12,15 +12,15 @@ use jiff::Timestamp;
 use super::findings::{holds, put, time};
 use super::words::HostWords;
 use super::{conditions, hardware};
-use crate::dialect::View;
+use crate::dialect::Outcome;
 
 /// The whole status. Whatever is not in it is removed from the object.
-pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
-    let record = &view.step.record;
-    let before = view.host.status.clone().unwrap_or_default();
+pub(super) fn project(outcome: &Outcome<'_, PhysicalHost>) -> PhysicalHostStatus {
+    let record = &outcome.step.record;
+    let before = outcome.host.status.clone().unwrap_or_default();
     let mut status = PhysicalHostStatus {
-        ready: Some(record.inspected && !shows_error(view)),
-        state: Some(state(view).to_owned()),
+        ready: Some(record.inspected && !shows_error(outcome)),
+        state: Some(state(outcome).to_owned()),
         last_state_transition_time: Some(time(record.since)),
         observed_power_state: (record.power != PowerState::Unknown).then(|| record.power.as_str().to_owned()),
         error_message: record.fault.as_ref().map(|fault| fault.failure.tell(&HostWords)),
@@ -31,16 +31,16 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
             since: Some(time(wait.since)),
             deadline: Some(time(wait.deadline)),
         }),
-        fetched_from: view.session.and_then(|session| session.fetched.as_ref()).map(|fetched| fetched.by.clone()),
-        timeline: timeline(&before.timeline, &view.step.moments),
-        observed_generation: view.host.metadata.generation,
+        fetched_from: outcome.session.and_then(|session| session.fetched.as_ref()).map(|fetched| fetched.by.clone()),
+        timeline: timeline(&before.timeline, &outcome.step.moments),
+        observed_generation: outcome.host.metadata.generation,
         record: stored(record),
         ..before
     };
-    if let Some(seen) = view.seen {
+    if let Some(seen) = outcome.seen {
         see(&mut status, seen);
     }
-    let useless = useless(view, &status);
+    let useless = useless(outcome, &status);
     if let Some(failure) = &useless {
         status.ready = Some(false);
         status.state = Some(states::ERROR.to_owned());
@@ -53,14 +53,14 @@ pub(super) fn project(view: &View<'_, PhysicalHost>) -> PhysicalHostStatus {
             next_try: None,
         });
     }
-    status.conditions = conditions::project(view, &status, useless.as_ref());
+    status.conditions = conditions::project(outcome, &status, useless.as_ref());
     status
 }
 
 /// Why nobody can use a free host although nothing has failed.
-fn useless(view: &View<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Option<Failure> {
-    let record = &view.step.record;
-    let is_free = record.phase == Phase::Available && record.inspected && view.goal.claim.is_none();
+fn useless(outcome: &Outcome<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Option<Failure> {
+    let record = &outcome.step.record;
+    let is_free = record.phase == Phase::Available && record.inspected && outcome.goal.claim.is_none();
     let details = status.hardware_details.as_ref().filter(|_| is_free && record.fault.is_none())?;
     let hardware = details.unpack();
     no_way_to_boot(hardware.virtual_media.map(|media| media.drives), hardware.network_boot)
@@ -130,14 +130,14 @@ fn is_told_by_fault(wait: &engine::host::Wait, record: &Record) -> bool {
     matches!(wait.what, Awaited::NextTry(_)) && record.fault.is_some()
 }
 
-fn state(view: &View<'_, PhysicalHost>) -> &'static str {
-    if shows_error(view) { states::ERROR } else { word(view.step.record.phase) }
+fn state(outcome: &Outcome<'_, PhysicalHost>) -> &'static str {
+    if shows_error(outcome) { states::ERROR } else { word(outcome.step.record.phase) }
 }
 
 /// `Error` shows only on hosts that nobody claimed. A claimed host keeps its state; its conditions tell.
-fn shows_error(view: &View<'_, PhysicalHost>) -> bool {
-    let record = &view.step.record;
-    let claimed = view.goal.claim.is_some() || record.anchor.claim.is_some();
+fn shows_error(outcome: &Outcome<'_, PhysicalHost>) -> bool {
+    let record = &outcome.step.record;
+    let claimed = outcome.goal.claim.is_some() || record.anchor.claim.is_some();
     record.fault.is_some()
         && !claimed
         && matches!(record.phase, Phase::Registering | Phase::Inspecting | Phase::Available)

@@ -10,7 +10,17 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::dialect::View;
+
+/// What was decided on a host without relatives.
+fn decided<'a>(
+    host: &'a PhysicalHost,
+    goal: &'a Goal,
+    step: &'a engine::host::Step,
+    seen: Option<&'a Seen>,
+    now: Timestamp,
+) -> Outcome<'a, PhysicalHost> {
+    Outcome { host, related: View::alone(host).related, goal, step, seen, session: None, now }
+}
 
 fn host(metadata: &Value, spec: &Value) -> PhysicalHost {
     let mut object = json!({
@@ -43,7 +53,7 @@ fn plain(spec: &Value) -> PhysicalHost {
 fn the_same_claim_has_the_same_identity_in_every_version_of_its_kind() {
     let claim_of = |version: &str| {
         let reference = json!({ "apiVersion": format!("infrastructure.cluster.x-k8s.io/{version}"), "kind": "Beskar7Machine", "name": "m" });
-        PhysicalHosts::goal(&plain(&json!({ "consumerRef": reference })), None).claim.unwrap()
+        goal(&plain(&json!({ "consumerRef": reference })), None).claim.unwrap()
     };
     assert_eq!(claim_of("v1alpha1").id, claim_of("v1beta1").id);
     assert_eq!(
@@ -58,7 +68,7 @@ fn a_claim_id_tells_namesakes_apart() {
     let with_id = |id: &str| {
         let metadata = json!({ "annotations": { "beskar7.io/claim-id": id } });
         let spec = json!({ "consumerRef": { "name": "m" }, "bootIsoSource": "http://i/os.iso" });
-        PhysicalHosts::goal(&host(&metadata, &spec), None)
+        goal(&host(&metadata, &spec), None)
     };
     let (first, second) = (with_id("one"), with_id("two"));
     assert_ne!(first.claim.unwrap().id, second.claim.unwrap().id);
@@ -74,7 +84,7 @@ fn a_claim_is_of_a_claimer_if_it_bears_an_id_and_names_somebody_who_can_be_asked
         [("one", &machine, true), ("", &machine, false), ("one", &by_hand, false), ("one", &json!(null), false)]
     {
         let metadata = json!({ "annotations": { "beskar7.io/claim-id": id } });
-        let goal = PhysicalHosts::goal(&host(&metadata, &json!({ "consumerRef": reference })), None);
+        let goal = goal(&host(&metadata, &json!({ "consumerRef": reference })), None);
         assert_eq!(goal.author == Author::Claimer, claimer, "{id} {reference}");
     }
 }
@@ -112,7 +122,7 @@ fn the_same_claim_and_order_after_a_release_is_another_deployment() {
     let (first, second) = (anchor(5, free_since(1)), anchor(9, free_since(2)));
     assert_ne!(deployment(&served(&first)), deployment(&served(&second)));
     assert_eq!(deployment(&served(&first)), deployment(&served(&Anchor { seq: 7, ..first.clone() })));
-    let order = |host: &PhysicalHost| PhysicalHosts::goal(host, None).order.unwrap().deployment;
+    let order = |host: &PhysicalHost| goal(host, None).order.unwrap().deployment;
     assert_eq!(order(&served(&first)), deployment(&served(&first)));
     let plain = |anchor: &Anchor| {
         let mut host = served(anchor);
@@ -155,10 +165,10 @@ fn roads() {
         if let Some((name, value)) = annotation {
             metadata["annotations"] = json!({ name: value });
         }
-        PhysicalHosts::goal(&host(&metadata, &json!({})), None).road
+        goal(&host(&metadata, &json!({})), None).road
     };
-    assert_eq!(PhysicalHosts::goal(&plain(&json!({})), None).road, Road::Manage);
-    assert_eq!(PhysicalHosts::goal(&plain(&json!({ "maintenance": {} })), None).road, Road::Park);
+    assert_eq!(goal(&plain(&json!({})), None).road, Road::Manage);
+    assert_eq!(goal(&plain(&json!({ "maintenance": {} })), None).road, Road::Park);
     assert_eq!(deleted(None), Road::Delete(Deletion::CleanUp));
     assert_eq!(deleted(Some(("beskar7.io/force-delete", "true"))), Road::Delete(Deletion::Force));
     assert_eq!(deleted(Some(("beskar7.io/force-delete", "no"))), Road::Delete(Deletion::CleanUp));
@@ -170,12 +180,17 @@ fn trust_goes_from_the_strictest_wish_to_the_laxest() {
     let pin = "ab".repeat(32);
     let anchored = Anchor { pin: Some(pin.clone()), ..Anchor::default() };
     let trust = |connection: Value, anchor: Option<&Anchor>| {
-        PhysicalHosts::connection(&plain(&json!({ "redfishConnection": connection })), anchor).unwrap().trust
+        PhysicalHosts::connection(&View::alone(&plain(&json!({ "redfishConnection": connection }))), anchor)
+            .unwrap()
+            .trust
     };
     let pinned = TrustWish::Pin(pin.parse().unwrap());
     assert_eq!(trust(json!({}), None), TrustWish::SystemRoots);
     assert_eq!(trust(json!({ "certificateFingerprint": pin }), None), pinned);
-    assert_eq!(trust(json!({ "caBundleSecretRef": { "name": "ca" } }), None), TrustWish::CaBundle("ca".into()));
+    assert_eq!(
+        trust(json!({ "caBundleSecretRef": { "name": "ca" } }), None),
+        TrustWish::CaBundle(ObjectId::named::<Secret>(Some("racks"), "ca"))
+    );
     assert_eq!(trust(json!({ "trustOnFirstUse": true }), None), TrustWish::FirstUse);
     assert_eq!(trust(json!({ "trustOnFirstUse": true }), Some(&anchored)), pinned);
     assert_eq!(
@@ -189,7 +204,7 @@ fn trust_goes_from_the_strictest_wish_to_the_laxest() {
 #[test]
 fn what_cannot_be_reached_is_said_in_words() {
     let failure = |connection: Value| {
-        PhysicalHosts::connection(&plain(&json!({ "redfishConnection": connection })), None).unwrap_err()
+        PhysicalHosts::connection(&View::alone(&plain(&json!({ "redfishConnection": connection }))), None).unwrap_err()
     };
     assert_eq!(failure(json!({ "address": "ipmi://192.0.2.1" })).kind, Kind::ProtocolUnsupported);
     assert_eq!(failure(json!({ "address": "https://" })).kind, Kind::AddressInvalid);
@@ -201,7 +216,9 @@ fn what_cannot_be_reached_is_said_in_words() {
 #[test]
 fn a_system_is_named_by_field_or_by_address() {
     let target = |connection: Value| {
-        PhysicalHosts::connection(&plain(&json!({ "redfishConnection": connection })), None).unwrap().target()
+        PhysicalHosts::connection(&View::alone(&plain(&json!({ "redfishConnection": connection }))), None)
+            .unwrap()
+            .target()
     };
     assert_eq!(target(json!({ "systemID": "Node2" })), "192.0.2.10:443#node2");
     assert_ne!(target(json!({})), target(json!({ "systemID": "Node2" })));
@@ -237,7 +254,7 @@ fn seen() -> Seen {
 }
 
 fn first_step(host: &PhysicalHost, sight: &Sight) -> Step {
-    step(&PhysicalHosts::goal(host, None), Remembered { anchor: Ok(None), record: PhysicalHosts::record(host) }, sight)
+    step(&goal(host, None), Remembered { anchor: Ok(None), record: PhysicalHosts::record(host), proof: None }, sight)
 }
 
 fn with_status(host: &PhysicalHost, status: Value) -> PhysicalHost {
@@ -251,32 +268,35 @@ fn a_status_that_was_written_is_not_written_again() {
     let host = plain(&json!({}));
     let sight = sight(Ok(seen()));
     let step = first_step(&host, &sight);
-    let goal = PhysicalHosts::goal(&host, None);
+    let goal = goal(&host, None);
     let seen = seen();
-    let view = View { host: &host, goal: &goal, step: &step, seen: Some(&seen), session: None, now: now() };
-    let status = PhysicalHosts::status(&view).expect("the first status says something");
+    let outcome = decided(&host, &goal, &step, Some(&seen), now());
+    let status = PhysicalHosts::render(&outcome).status.expect("the first status says something");
     let host = with_status(&host, status);
 
     let record = PhysicalHosts::record(&host).expect("the record is read back");
     assert_eq!(record.phase, step.record.phase);
     assert_eq!(host.status.as_ref().unwrap().timeline.len(), step.moments.len());
-    let again =
-        self::step(&goal, Remembered { anchor: Ok(Some(step.record.anchor.clone())), record: Some(record) }, &sight);
+    let again = self::step(
+        &goal,
+        Remembered { anchor: Ok(Some(step.record.anchor.clone())), record: Some(record), proof: None },
+        &sight,
+    );
     let later = now() + SignedDuration::from_mins(1);
-    let view = View { host: &host, goal: &goal, step: &again, seen: None, session: None, now: later };
-    assert_eq!(PhysicalHosts::status(&view), None);
+    let outcome = decided(&host, &goal, &again, None, later);
+    assert_eq!(PhysicalHosts::render(&outcome).status, None);
 }
 
 #[test]
 fn the_timeline_is_bounded_and_keeps_the_newest() {
     let mut host = plain(&json!({}));
-    let goal = PhysicalHosts::goal(&host, None);
+    let goal = goal(&host, None);
     for round in 0..30 {
         let mut step = first_step(&host, &sight(Ok(seen())));
         let at = now() + SignedDuration::from_mins(round);
         step.moments = vec![Moment { at, phase: Phase::Available, what: Happening::InspectedAgain }];
-        let view = View { host: &host, goal: &goal, step: &step, seen: None, session: None, now: at };
-        host = with_status(&host, PhysicalHosts::status(&view).expect("something has happened"));
+        let outcome = decided(&host, &goal, &step, None, at);
+        host = with_status(&host, PhysicalHosts::render(&outcome).status.expect("something has happened"));
         let timeline = &host.status.as_ref().unwrap().timeline;
         assert!(timeline.len() <= 20, "round {round}");
         assert_eq!(timeline.last().unwrap().at, super::findings::time(at), "round {round}");
@@ -289,9 +309,9 @@ fn error_shows_only_on_hosts_that_nobody_claimed() {
     let failure = Failure::new(Kind::Unreachable, "https://192.0.2.10 cannot be reached: connection refused");
     let state_of = |host: &PhysicalHost| {
         let step = first_step(host, &sight(Err(failure.clone())));
-        let goal = PhysicalHosts::goal(host, None);
-        let view = View { host, goal: &goal, step: &step, seen: None, session: None, now: now() };
-        let host = with_status(host, PhysicalHosts::status(&view).unwrap());
+        let goal = goal(host, None);
+        let outcome = decided(host, &goal, &step, None, now());
+        let host = with_status(host, PhysicalHosts::render(&outcome).status.unwrap());
         let status = host.status.unwrap();
         let connection = status.condition("RedfishConnectionReady").unwrap();
         assert_eq!((connection.status.as_str(), connection.reason.as_str()), ("False", "Unreachable"));
@@ -310,9 +330,9 @@ fn a_free_host_without_a_way_to_boot_is_not_offered_and_says_what_to_do() {
         let seen = Seen { hardware: Some(Box::new(hardware)), ..seen() };
         let host = plain(spec);
         let step = first_step(&host, &sight(Ok(seen.clone())));
-        let goal = PhysicalHosts::goal(&host, None);
-        let view = View { host: &host, goal: &goal, step: &step, seen: Some(&seen), session: None, now: now() };
-        let host = with_status(&host, PhysicalHosts::status(&view).unwrap());
+        let goal = goal(&host, None);
+        let outcome = decided(&host, &goal, &step, Some(&seen), now());
+        let host = with_status(&host, PhysicalHosts::render(&outcome).status.unwrap());
         (offer::offer(&host).candidate.availability, host.status.unwrap())
     };
     let (availability, status) = status_with(0, false, &json!({}));
@@ -338,9 +358,9 @@ fn condition_after_a_look(spec: &Value, seen: &Seen, type_: &str) -> Option<(Str
     let host = plain(spec);
     let sight = sight(Ok(seen.clone()));
     let step = first_step(&host, &sight);
-    let goal = PhysicalHosts::goal(&host, None);
-    let view = View { host: &host, goal: &goal, step: &step, seen: Some(seen), session: None, now: now() };
-    let status = with_status(&host, PhysicalHosts::status(&view).unwrap()).status.unwrap();
+    let goal = goal(&host, None);
+    let outcome = decided(&host, &goal, &step, Some(seen), now());
+    let status = with_status(&host, PhysicalHosts::render(&outcome).status.unwrap()).status.unwrap();
     let condition = status.condition(type_)?;
     Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))
 }
@@ -378,15 +398,16 @@ fn a_mac_address_that_no_interface_has_is_told_about() {
 #[test]
 fn pausing_keeps_the_status_and_says_so_once() {
     let host = with_status(&plain(&json!({})), json!({ "state": "Available", "ready": true }));
-    let status = PhysicalHosts::paused_status(&host, "why", None, now()).unwrap();
+    let status = PhysicalHosts::paused_status(&View { now: now(), ..View::alone(&host) }, "why", None).unwrap();
     assert_eq!(status["state"], "Available");
     assert!(!PhysicalHosts::shows_pause(&host));
     let host = with_status(&host, status);
     assert_eq!(host.status.as_ref().unwrap().condition("Paused").unwrap().status, "True");
     assert!(PhysicalHosts::shows_pause(&host));
     let later = now() + SignedDuration::from_hours(1);
-    assert_eq!(PhysicalHosts::paused_status(&host, "why", None, later), None);
-    let status = PhysicalHosts::paused_status(&host, "why", Some(&seen()), later).unwrap();
+    assert_eq!(PhysicalHosts::paused_status(&View { now: later, ..View::alone(&host) }, "why", None), None);
+    let status =
+        PhysicalHosts::paused_status(&View { now: later, ..View::alone(&host) }, "why", Some(&seen())).unwrap();
     assert_eq!((&status["observedPowerState"], &status["health"]), (&json!("Off"), &json!("Warning")));
 }
 
@@ -431,12 +452,12 @@ fn a_host_that_is_left_alone_tells_its_machine_so() {
 #[test]
 fn quarantine_does_not_look_like_maintenance() {
     let barred = host(&json!({ "annotations": { "beskar7.io/quarantine": "It smelled of smoke." } }), &json!({}));
-    let goal = PhysicalHosts::goal(&barred, None);
+    let goal = goal(&barred, None);
     assert!(goal.quarantine && goal.road == Road::Manage);
     let sight = sight(Ok(seen()));
     let step = first_step(&barred, &sight);
-    let view = View { host: &barred, goal: &goal, step: &step, seen: None, session: None, now: now() };
-    let status = with_status(&barred, PhysicalHosts::status(&view).unwrap()).status.unwrap();
+    let outcome = decided(&barred, &goal, &step, None, now());
+    let status = with_status(&barred, PhysicalHosts::render(&outcome).status.unwrap()).status.unwrap();
     assert_eq!(status.state.as_deref(), Some("Quarantined"));
     let available = status.condition("HostAvailable").unwrap();
     assert_eq!(available.reason, "Quarantined");
@@ -447,7 +468,7 @@ fn quarantine_does_not_look_like_maintenance() {
     assert!(status.timeline.iter().all(|entry| !entry.message.contains("maintenance")), "{:?}", status.timeline);
 
     let both = host(&json!({ "annotations": { "beskar7.io/quarantine": "" } }), &json!({ "maintenance": {} }));
-    assert_eq!(PhysicalHosts::goal(&both, None).road, Road::Park);
+    assert_eq!(super::goal(&both, None).road, Road::Park);
 }
 
 #[test]
@@ -495,9 +516,9 @@ fn a_host_that_could_not_be_read_whole_says_what_is_missing_and_keeps_what_was_r
             Some(Box::new(Hardware { unread, drives: (0..drives).map(drive).collect(), ..Hardware::default() }));
         let sight = sight(Ok(found.clone()));
         let step = first_step(host, &sight);
-        let goal = PhysicalHosts::goal(host, None);
-        let view = View { host, goal: &goal, step: &step, seen: Some(&found), session: None, now: now() };
-        with_status(host, PhysicalHosts::status(&view).unwrap())
+        let goal = goal(host, None);
+        let outcome = decided(host, &goal, &step, Some(&found), now());
+        with_status(host, PhysicalHosts::render(&outcome).status.unwrap())
     };
     let inspected = |host: &PhysicalHost| {
         let condition = host.status.as_ref().unwrap().condition("HostInspected").cloned().unwrap();
@@ -520,10 +541,7 @@ fn ids_of_deployments_and_orders_stay_the_same_from_release_to_release() {
     let deployment = |spec: &Value| {
         let mut all = json!({ "consumerRef": { "name": "me", "namespace": "racks" } });
         json_patch(&mut all, spec);
-        PhysicalHosts::goal(&host(&json!({ "annotations": { names::CLAIM_ID: "c-1" } }), &all), None)
-            .order
-            .unwrap()
-            .deployment
+        goal(&host(&json!({ "annotations": { names::CLAIM_ID: "c-1" } }), &all), None).order.unwrap().deployment
     };
     let iso = "http://i/os.iso";
     let secret = json!({ "name": "data" });

@@ -238,6 +238,7 @@ mod tests {
             acting(Act::PowerOn, Cause::Deployment { consumer: None }, false),
             Happening::Acting { acts: prepare, cause: deployment(), again: false },
             Happening::Adopted { claim: "id-1".into() },
+            Happening::TakenOver { claim: "id-1".into() },
             Happening::Failed(told()),
             Happening::Recovered(told()),
             Happening::ObjectPutRight,

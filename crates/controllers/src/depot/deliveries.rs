@@ -21,8 +21,9 @@ use tracing::debug;
 use super::inbox::Inbox;
 use super::{Configuration, Depot, Shipment};
 use crate::clock::Clock;
-use crate::dialect::{HostDialect, known_anchor};
+use crate::dialect::{HostDialect, View, known_anchor};
 use crate::object::ObjectId;
+use crate::relatives::Related;
 use crate::watches::{self, Change};
 
 /// The deployments that are under way, in each replica.
@@ -30,6 +31,7 @@ pub(super) struct Deliveries {
     depot: Arc<Depot>,
     client: Client,
     inbox: Inbox,
+    clock: Arc<dyn Clock>,
     entries: Mutex<Entries>,
 }
 
@@ -54,8 +56,8 @@ struct Entries {
 
 impl Deliveries {
     pub(super) fn new(depot: Arc<Depot>, client: Client, namespace: &str, clock: Arc<dyn Clock>) -> Self {
-        let inbox = Inbox::new(client.clone(), namespace, clock);
-        Self { depot, client, inbox, entries: Mutex::default() }
+        let inbox = Inbox::new(client.clone(), namespace, clock.clone());
+        Self { depot, client, inbox, clock, entries: Mutex::default() }
     }
 
     /// Follows the hosts for as long as it is polled.
@@ -77,7 +79,9 @@ impl Deliveries {
     /// meanwhile.
     fn served<D: HostDialect>(&self, host: &D::Host) -> Option<Served> {
         let anchor = known_anchor::<D>(host).unwrap_or_default();
-        let may_read = may_boot(&anchor, &D::goal(host, Some(&self.depot))) == MayBoot::Medium;
+        let (related, now) = (&Related::default(), self.clock.now());
+        let goal = D::goal(&View { object: host, related, depot: Some(&self.depot), now });
+        let may_read = may_boot(&anchor, &goal) == MayBoot::Medium;
         let shipment = D::shipment(host).filter(|_| may_read)?;
         Some(Served {
             host: ObjectId::of(host),

@@ -2,15 +2,14 @@
 
 use bmc::{Address, SystemChoice};
 use engine::failure::Failure;
-use engine::host::{Anchor, Goal, Neutral, Record, Request, Words};
+use engine::host::{Anchor, Goal, Neutral, Record, Words};
 use engine::server::Seen;
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use super::{Connection, HostDialect, TrustWish, View};
-use crate::depot::{Depot, Shipment};
+use super::{Attention, Connection, HostDialect, Outcome, TrustWish, View, Writes};
+use crate::depot::Shipment;
 use crate::object::ObjectId;
 use crate::roster::{Free, Offer};
 use crate::writer::Ownership;
@@ -36,7 +35,11 @@ impl HostDialect for ForeignHosts {
     const CA_BUNDLE_FIELD: &'static str = "";
     const BOOTSTRAP_FIELD: &'static str = "";
 
-    fn goal(_: &Node, _: Option<&Depot>) -> Goal {
+    fn attention(_: &View<'_, Node>) -> Attention {
+        Attention::Full
+    }
+
+    fn goal(_: &View<'_, Node>) -> Goal {
         Goal::default()
     }
 
@@ -48,11 +51,11 @@ impl HostDialect for ForeignHosts {
         None
     }
 
-    fn connection(host: &Node, _: Option<&Anchor>) -> Result<Connection, Failure> {
+    fn connection(view: &View<'_, Node>, _: Option<&Anchor>) -> Result<Connection, Failure> {
         Ok(Connection {
-            address: Address::parse(&host.annotations()["address"])?,
+            address: Address::parse(&view.object.annotations()["address"])?,
             system: SystemChoice::Only,
-            credentials: "bmc".to_owned(),
+            credentials: ObjectId::named::<Secret>(Some("elsewhere"), "bmc"),
             trust: TrustWish::SystemRoots,
             family: None,
         })
@@ -82,15 +85,11 @@ impl HostDialect for ForeignHosts {
         Value::Null
     }
 
-    fn annotation_of(_: Request) -> &'static str {
-        ""
+    fn render(_: &Outcome<'_, Node>) -> Writes {
+        Writes::default()
     }
 
-    fn status(_: &View<'_, Node>) -> Option<Value> {
-        None
-    }
-
-    fn paused_status(_: &Node, _: &str, _: Option<&Seen>, _: Timestamp) -> Option<Value> {
+    fn paused_status(_: &View<'_, Node>, _: &str, _: Option<&Seen>) -> Option<Value> {
         None
     }
 

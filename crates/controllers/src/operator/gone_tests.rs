@@ -85,8 +85,15 @@ fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc
     let observer = Arc::new(metrics.clone());
     let hands = Hands::new(dial, observer, metrics.clone(), clock.clone(), 4, wake, &CancellationToken::new());
     let hosts = HostLoop {
-        index: Arc::new(Index::default()),
-        vault: Vault::new(client.clone(), reflector::store().0),
+        index: Arc::default(),
+        dependents: Arc::default(),
+        related: Related::default(),
+        companions: Companions::new(client.clone(), metrics.clone(), "beskar7", "beskar7"),
+        vault: {
+            let mut vault = Vault::new(client.clone());
+            vault.keep::<Secret>(kube::runtime::reflector::store().0);
+            vault
+        },
         hands,
         brake: Arc::new(Brake::new(BrakeConfig::default())),
         clock,

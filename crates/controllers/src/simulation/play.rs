@@ -28,7 +28,6 @@ use crate::clock::{Clock as _, TokioClock};
 use crate::hands::Hands;
 use crate::herald::Herald;
 use crate::host::HostLoop;
-use crate::index::Index;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
 use crate::vault::Vault;
@@ -439,7 +438,8 @@ impl Process {
         let client = model.client(&life);
         let (wake, woken) = mpsc::unbounded_channel();
         let (known, secrets) = reflector::store();
-        let vault = Vault::new(client.clone(), known);
+        let mut vault = Vault::new(client.clone());
+        vault.keep(known);
         let clock: Arc<dyn crate::clock::Clock> = Arc::new(clock);
         let metrics = Metrics::default();
         let hosts = model.clone();
@@ -459,8 +459,11 @@ impl Process {
                 "beskar7",
                 <PhysicalHosts as crate::dialect::HostDialect>::OURS,
             ),
-            client,
-            index: Arc::new(Index::default()),
+            client: client.clone(),
+            index: Arc::default(),
+            dependents: Arc::default(),
+            related: crate::relatives::Related::default(),
+            companions: crate::companions::Companions::new(client.clone(), metrics.clone(), "beskar7", "beskar7"),
             vault,
             hands,
             brake: Arc::new(Brake::new(brake)),
@@ -500,7 +503,7 @@ impl Process {
         }
         let host = Arc::new(PhysicalHost::deserialize(object.as_ref()).unwrap());
         self.forget(name, Some(&ObjectId::of(host.as_ref())));
-        self.hosts.index.put::<PhysicalHosts>(&host);
+        self.hosts.index.put::<PhysicalHosts>(&crate::dialect::View::alone(&host));
         self.hosts.welcome(&ObjectId::of(host.as_ref()));
         self.known.insert(name.to_owned(), (object.clone(), host.clone()));
         host

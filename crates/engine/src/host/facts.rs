@@ -332,6 +332,11 @@ pub enum Happening {
         /// The id of the claim on it.
         claim: String,
     },
+    /// The host came to us in use, and another operator has written down that its server runs what was ordered.
+    TakenOver {
+        /// The id of the claim on it.
+        claim: String,
+    },
     /// Something is done to the server.
     Acting {
         /// What.
@@ -402,6 +407,7 @@ impl Happening {
         match self {
             Self::Entered(phase, _) => phase.as_str(),
             Self::Adopted { .. } => "Adopted",
+            Self::TakenOver { .. } => "TakenOver",
             Self::Acting { acts, .. } => acts.iter().find(|act| act.is_about_power()).map_or("Acting", Act::name),
             Self::Failed(failure) => failure.kind.reason(),
             Self::Recovered(_) | Self::ObjectPutRight => "Recovered",
@@ -437,6 +443,7 @@ impl Happening {
             | Self::ForcedDeletion => true,
             Self::Entered(..)
             | Self::Adopted { .. }
+            | Self::TakenOver { .. }
             | Self::Acting { .. }
             | Self::Recovered(_)
             | Self::ObjectPutRight

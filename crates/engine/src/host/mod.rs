@@ -32,5 +32,5 @@ pub use power::{is_running, runs_unasked};
 pub use recipe::{MayBoot, NetworkProtocol, Recipe, Sign, Starts, Undo, may_boot};
 pub use record::{Deed, Disarming, Doing, Fault, Moving, Origin, Phase, Record, Unread, Wait};
 pub use sight::{Ask, BmcSight, Hold, Inquiry, Outcome, Presence, Sight};
-pub use step::{Act, Moment, Remembered, Step, step};
+pub use step::{Act, Moment, Proof, Remembered, Step, step};
 pub use words::{ASSUMED_BOOTED, Neutral, Words};

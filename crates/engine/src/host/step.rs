@@ -72,6 +72,18 @@ pub struct Remembered {
     pub anchor: Result<Option<Anchor>, Failure>,
     /// The record, unless the status was lost.
     pub record: Option<Record>,
+    /// What another operator has written down of it. It counts only where there is neither anchor nor record.
+    pub proof: Option<Proof>,
+}
+
+/// What another operator has written down of a server that we know nothing of. Without it, a host that comes to us with a claim is left as
+/// it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// Nothing was done for a claim yet: the server may be prepared for one.
+    Free,
+    /// The server runs what its claim ordered: it is ours to watch, and ours to clean up when the claim ends.
+    Deployed,
 }
 
 /// What follows. Store `record.anchor`, then `record`, then perform `acts` one after the other, then `look`.
@@ -200,11 +212,16 @@ impl<'a> Scene<'a> {
         if unreadable.is_some() && record.anchor.seq == 0 {
             // We know nothing yet. Whatever becomes of the annotation, a host in use must not pass for a free one.
             record.anchor = adopted_anchor(goal).unwrap_or(record.anchor);
-        } else if unknown && let Some(adopted) = adopted_anchor(goal) {
-            record.anchor = adopted;
+        } else if unknown
+            && remembered.proof != Some(Proof::Free)
+            && let Some(adopted) = adopted_anchor(goal)
+        {
+            let is_proven = remembered.proof == Some(Proof::Deployed);
+            record.anchor = Anchor { adopted: !is_proven, ..adopted };
             // For all we know it was given power a moment ago.
             record.started = Some(now);
-            events.push(Happening::Adopted { claim: record.anchor.claim_id().to_owned() });
+            let claim = record.anchor.claim_id().to_owned();
+            events.push(if is_proven { Happening::TakenOver { claim } } else { Happening::Adopted { claim } });
         }
         if lost {
             // Whether it was carried out is forgotten. A restart that does not come hurts less than a second one. But what was

@@ -311,6 +311,9 @@ impl Happening {
         match self {
             Self::Entered(_, passage) => passage.tell(),
             Self::Adopted { claim } => adopted(claim, words),
+            Self::TakenOver { claim } => format!(
+                "Another operator has recorded that the server runs what claim {claim} ordered. It is taken over as it is: from now on it is watched, and cleaned up when the claim ends."
+            ),
             Self::Acting { acts, cause, again } => acting(acts, cause, *again, words),
             Self::Failed(failure) | Self::StillWrong(failure) => failure.tell(words),
             Self::Recovered(failure) => format!("Resolved: {}", failure.tell(words)),

@@ -1,5 +1,6 @@
 //! Scenes: the whole process under paused time, as in [`super::whole`], but what happens is written down test by test.
 
+mod blades;
 mod kinds;
 mod media;
 mod owners;

@@ -15,14 +15,17 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Author, Claim, Deletion, Gate, Goal, Manner, Milestone, NetworkProtocol, Phase, Presence, Recipe, Restart,
-        Road, Starts,
+        Author, Claim, Deletion, Gate, Goal, Manner, Milestone, NetworkProtocol, Phase, Presence, Proof, Recipe,
+        Restart, Road, Starts,
     },
 };
 
 #[derive(Debug, Clone)]
 enum Op {
-    Run { seconds: i64, mishap: Option<(u32, Mishap)> },
+    Run {
+        seconds: i64,
+        mishap: Option<(u32, Mishap)>,
+    },
     Pass(i64),
     Claim(&'static str),
     Announce(&'static str),
@@ -55,6 +58,8 @@ enum Op {
     OldAnnotation,
     GarbleAnnotation,
     LoseBoth,
+    /// Another operator has looked after the host meanwhile, and says truthfully how it stands.
+    HandOver,
     Blind(Option<Kind>),
     Refuse(Option<Kind>),
     Lie(i64),
@@ -168,6 +173,7 @@ fn trouble() -> impl Strategy<Value = Op> {
         1 => Just(Op::OldAnnotation),
         1 => Just(Op::GarbleAnnotation),
         1 => Just(Op::LoseBoth),
+        1 => Just(Op::HandOver),
         3 => failing().prop_map(Op::Blind),
         3 => failing().prop_map(Op::Refuse),
         2 => (0..30_i64).prop_map(Op::Lie),
@@ -348,7 +354,21 @@ impl World {
                     self.annotation = Some("{\"v\":99}".into());
                 }
             }
+            Op::HandOver => {
+                let known = self.status.as_ref().map(|record| &record.anchor);
+                let proof = known.and_then(|anchor| match anchor.milestone {
+                    Milestone::None if anchor.claim.is_none() => Some(Proof::Free),
+                    Milestone::Provisioned if !anchor.adopted && anchor.claim == goal.claim => Some(Proof::Deployed),
+                    _ => None,
+                });
+                if let Some(proof) = proof.filter(|_| self.is_anchored()) {
+                    self.apply(&Op::LoseBoth);
+                    self.proof = Some(proof);
+                    self.runs_for = self.runs_for.take().filter(|_| proof == Proof::Deployed);
+                }
+            }
             Op::LoseBoth => {
+                self.proof = None;
                 self.annotation = None;
                 self.status = None;
                 self.runs_for = goal.claim.as_ref().map(|claim| claim.id.clone());

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Anchor, AuthHold, Consumer, Deed, Goal, Milestone, Neutral, Phase, Presence, Undo},
+    host::{Anchor, AuthHold, Consumer, Deed, Goal, Milestone, Neutral, Phase, Presence, Proof, Undo},
     server::{BootTarget, PowerState},
 };
 
@@ -180,6 +180,49 @@ fn a_host_created_in_use_is_adopted_and_left_as_it_is() {
         assert_eq!(world.acts(), [""; 0]);
         assert!(world.anchor().adopted && world.anchor().seq > 0);
         assert!(world.record().inspected);
+    }
+}
+
+#[test]
+fn a_host_that_another_operator_has_deployed_is_taken_over_as_it_is_and_cleaned_up_in_the_end() {
+    let mut world = World::new(ordered("a", IMAGE), Server::running());
+    (world.consumer, world.proof) = (Presence::Exists, Some(Proof::Deployed));
+    world.run(24 * 3600);
+    assert_eq!((world.phase(), world.fault(), world.notes()), (Phase::Provisioned, None, vec![]));
+    assert_eq!((world.events.clone(), world.acts()), (vec!["TakenOver"], vec![]));
+    let anchor = world.anchor();
+    assert_eq!((anchor.adopted, anchor.claim_id(), anchor.milestone), (false, "a", Milestone::Provisioned));
+
+    // What it was booted from is not known: whatever there may be of it is taken back.
+    world.goal = Goal::default();
+    world.consumer = Presence::Gone;
+    world.run(600);
+    assert_eq!(world.phase(), Phase::Available);
+    assert!(world.server.is_tidy());
+}
+
+#[test]
+fn a_claimed_host_of_which_another_operator_says_that_nothing_was_done_is_provisioned() {
+    let mut world = World::new(ordered("a", IMAGE), Server::off());
+    (world.consumer, world.proof) = (Presence::Exists, Some(Proof::Free));
+    world.run_to(Phase::Provisioned);
+    assert_eq!((world.server.runs.clone(), world.anchor().adopted), (Runs::Image(IMAGE.into()), false));
+}
+
+#[test]
+fn what_another_operator_says_counts_for_nothing_where_we_know_ourselves() {
+    for proof in [Proof::Free, Proof::Deployed] {
+        let mut world = World::new(ordered("a", IMAGE), Server::running());
+        world.consumer = Presence::Exists;
+        world.run(60);
+        assert!(world.anchor().adopted);
+        for lost in [|world: &mut World| world.status = None, |world: &mut World| world.annotation = None] {
+            world.proof = Some(proof);
+            lost(&mut world);
+            world.run(3600);
+            assert_eq!((world.phase(), world.anchor().adopted), (Phase::Provisioned, true), "{proof:?}");
+            assert_eq!(world.acts(), [""; 0]);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     hardware::{Hardware, Part},
     host::{
         Anchor, Ask, AuthHold, Author, BmcSight, Deed, Deletion, Disarming, Doing, Fault, Goal, Milestone, Moving,
-        Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Presence, Record, Remembered, Road, Sight, Since,
+        Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Presence, Proof, Record, Remembered, Road, Sight, Since,
         Unread, Wait, Waiting, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
@@ -287,9 +287,9 @@ proptest! {
     #![proptest_config(Config { failure_persistence: None, cases: super::history::cases(2500), ..Config::default() })]
 
     #[test]
-    fn whatever_it_is_given_the_step_answers(goal in goal(), anchor in of(anchor()), record in of(record()), sight in sight()) {
+    fn whatever_it_is_given_the_step_answers(goal in goal(), anchor in of(anchor()), record in of(record()), sight in sight(), proof in of(prop_oneof![Just(Proof::Free), Just(Proof::Deployed)])) {
         let deadline = record.as_ref().and_then(|record| record.wait.as_ref()).map(|wait| wait.deadline);
-        let remembered = Remembered { anchor: Ok(anchor), record };
+        let remembered = Remembered { anchor: Ok(anchor), record, proof };
         let next = step(&goal, remembered, &sight);
         let moves = !next.acts.is_empty() || next.look.is_some() || next.again.is_some();
         prop_assert!(moves || next.finished || next.record.phase == Phase::Detached, "stuck: {next:#?}");

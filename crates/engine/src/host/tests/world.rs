@@ -14,8 +14,8 @@ use crate::{
     failure::Kind,
     host::{
         Act, Anchor, Author, BmcSight, Deed, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Moment, Neutral,
-        Note, Outcome, Phase, PowerRequest, Presence, Recipe, Record, Remembered, Request, Road, Sight, Starts, Step,
-        Undo, step,
+        Note, Outcome, Phase, PowerRequest, Presence, Proof, Recipe, Record, Remembered, Request, Road, Sight, Starts,
+        Step, Undo, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -51,6 +51,8 @@ pub(super) struct World {
     pub(super) annotation: Option<String>,
     /// The record, as stored.
     pub(super) status: Option<Record>,
+    /// What another operator has left of itself in the object.
+    pub(super) proof: Option<Proof>,
     pub(super) inputs: String,
     pub(super) target: String,
     pub(super) consumer: Presence,
@@ -99,6 +101,7 @@ impl World {
             server,
             annotation: None,
             status: None,
+            proof: None,
             inputs: "inputs".into(),
             target: "bmc".into(),
             consumer: Presence::Gone,
@@ -169,7 +172,7 @@ impl World {
 
     /// Claims the host if it is free, and announces that in its anchor, in one write.
     pub(super) fn announce(&mut self, id: &str) {
-        let Remembered { anchor, record } = self.remembered();
+        let Remembered { anchor, record, .. } = self.remembered();
         let (Ok(Some(anchor)), Some(record)) = (anchor, record) else { return };
         let anchor = anchor.settled(&record.anchor);
         let is_free = record.phase == Phase::Available && !anchor.is_in_use() && self.goal.road == Road::Manage;
@@ -210,7 +213,8 @@ impl World {
     }
 
     pub(super) fn remembered(&self) -> Remembered {
-        Remembered { anchor: self.annotation.as_deref().map(Anchor::parse).transpose(), record: self.status.clone() }
+        let anchor = self.annotation.as_deref().map(Anchor::parse).transpose();
+        Remembered { anchor, record: self.status.clone(), proof: self.proof }
     }
 
     pub(super) fn sight_now(&self) -> Sight {
@@ -356,7 +360,8 @@ impl World {
             Ok(_) if !next.leave_anchor => Ok(Some(record.anchor.clone())),
             left => left.clone(),
         };
-        let once_more = step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()) }, sight);
+        let once_more =
+            step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()), proof: None }, sight);
         assert_eq!(once_more.acts, [], "the same step twice acts twice");
         // Whether another server may be accepted is looked into before a release, so that takes two steps.
         let shown = sight.bmc.as_ref().and_then(|bmc| bmc.seen.as_ref().ok()?.uuid.clone());
@@ -675,7 +680,7 @@ impl World {
         if self.remembered().anchor.is_err() {
             self.annotation = self.anchors.last().cloned();
         }
-        let Remembered { anchor, record } = self.remembered();
+        let Remembered { anchor, record, .. } = self.remembered();
         let anchor = record.as_ref().map(|record| record.anchor.clone()).or(anchor.ok().flatten());
         if let Some(target) = record.and_then(|record| record.target) {
             self.target = target;

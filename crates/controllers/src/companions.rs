@@ -1,0 +1,229 @@
+//! Objects that we keep beside those that they belong to, such as what was found in a server.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::Value;
+
+use crate::metrics::Metrics;
+use crate::object::{Object, ObjectId};
+use crate::relatives::Related;
+use crate::writer::WriteError;
+
+/// An object that belongs to another. Its kind is one that the dialect has declared as related.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Companion {
+    id: ObjectId,
+    resource: ApiResource,
+    /// What it is to say; `None` if it is not to be.
+    wanted: Option<Value>,
+}
+
+impl Companion {
+    /// An object that is to be like this, in all that is said here. What others write in it stays.
+    pub fn like<K: Object>(object: &K) -> Self {
+        let mut wanted = serde_json::to_value(object).ok();
+        if let Some(wanted) = &mut wanted {
+            wanted["apiVersion"] = K::api_version(&()).into();
+            wanted["kind"] = K::kind(&()).into();
+        }
+        Self { id: ObjectId::of(object).by_name(), resource: ApiResource::erase::<K>(&()), wanted }
+    }
+
+    /// An object that is not to be.
+    pub fn without<K: Object>(namespace: Option<&str>, name: &str) -> Self {
+        Self { id: ObjectId::named::<K>(namespace, name), resource: ApiResource::erase::<K>(&()), wanted: None }
+    }
+}
+
+/// Writes companions.
+pub(crate) struct Companions {
+    client: Client,
+    metrics: Metrics,
+    /// The loop, for metrics.
+    name: &'static str,
+    manager: &'static str,
+    /// What we wrote last, until the watch has caught up.
+    written: Mutex<HashMap<ObjectId, Written>>,
+}
+
+struct Written {
+    wanted: Value,
+    version: u64,
+}
+
+impl Companions {
+    pub(crate) fn new(client: Client, metrics: Metrics, name: &'static str, manager: &'static str) -> Self {
+        Self { client, metrics, name, manager, written: Mutex::default() }
+    }
+
+    /// Makes an object what it is to be. What says so already is not written.
+    pub(crate) async fn settle(&self, companion: &Companion, related: &Related) -> Result<(), WriteError> {
+        let Companion { id, resource, wanted } = companion;
+        let known = related.value(id);
+        match (wanted, known) {
+            (None, None) => Ok(()),
+            (None, Some(known)) => self.remove(id, resource, &known).await,
+            (Some(wanted), known) if self.is_settled(id, wanted, known.as_ref()) => Ok(()),
+            (Some(wanted), known) => self.apply(id, resource, wanted, known.as_ref()).await,
+        }
+    }
+
+    fn is_settled(&self, id: &ObjectId, wanted: &Value, known: Option<&Value>) -> bool {
+        let mut written = self.written();
+        let version = known.map_or(0, version);
+        match written.get(id) {
+            Some(last) if last.version > version => last.wanted == *wanted,
+            _ => {
+                written.remove(id);
+                known.is_some_and(|known| says(known, wanted))
+            }
+        }
+    }
+
+    async fn apply(
+        &self,
+        id: &ObjectId,
+        resource: &ApiResource,
+        wanted: &Value,
+        known: Option<&Value>,
+    ) -> Result<(), WriteError> {
+        let mut object = wanted.clone();
+        if let Some(known) = known {
+            object["metadata"]["resourceVersion"] = known["metadata"]["resourceVersion"].clone();
+        }
+        let params = PatchParams::apply(self.manager).force();
+        let applied = self.api(id, resource).patch(&id.name, &params, &Patch::Apply(&object)).await;
+        self.metrics.api_write(self.name, "companion", applied.is_ok());
+        let applied = applied.map_err(|error| WriteError::of(id, "the object", error))?;
+        let version = applied.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0);
+        self.written().insert(id.clone(), Written { wanted: wanted.clone(), version });
+        Ok(())
+    }
+
+    async fn remove(&self, id: &ObjectId, resource: &ApiResource, known: &Value) -> Result<(), WriteError> {
+        if !known["metadata"]["deletionTimestamp"].is_null() {
+            return Ok(());
+        }
+        // A namesake that was made meanwhile is another object.
+        let uid = known["metadata"]["uid"].as_str().map(str::to_owned);
+        let preconditions = Some(kube::api::Preconditions { uid, resource_version: None });
+        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        let deleted = self.api(id, resource).delete(&id.name, &params).await;
+        self.metrics.api_write(self.name, "companion", deleted.is_ok());
+        match deleted {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(WriteError::of(id, "the end of the object", error)),
+        }
+    }
+
+    fn api(&self, id: &ObjectId, resource: &ApiResource) -> Api<DynamicObject> {
+        match &id.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
+    }
+
+    fn written(&self) -> MutexGuard<'_, HashMap<ObjectId, Written>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn version(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+/// Whether an object says all that is wanted of it. It may say more.
+fn says(known: &Value, wanted: &Value) -> bool {
+    match (known, wanted) {
+        (Value::Object(known), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(key, wanted)| wanted.is_null() || known.get(key).is_some_and(|known| says(known, wanted))),
+        (Value::Array(known), Value::Array(wanted)) => {
+            known.len() == wanted.len() && known.iter().zip(wanted).all(|(known, wanted)| says(known, wanted))
+        }
+        _ => known == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::Router;
+    use axum::response::IntoResponse as _;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::runtime::reflector;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(version: &str, data: &Value) -> ConfigMap {
+        let metadata = json!({"name": "a", "namespace": "lab", "uid": "1", "resourceVersion": version});
+        serde_json::from_value(json!({"metadata": metadata, "data": data})).unwrap()
+    }
+
+    fn wanted(data: &Value) -> Companion {
+        let object: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"name": "a", "namespace": "lab"}, "data": data})).unwrap();
+        Companion::like(&object)
+    }
+
+    /// An API server that remembers what it is asked, and has the object in version 7 afterwards.
+    fn server() -> (Client, Arc<Mutex<Vec<String>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = asked.clone();
+        let router = Router::new().fallback(move |request: axum::extract::Request| {
+            let seen = seen.clone();
+            async move {
+                let method = request.method().to_string();
+                let body = axum::body::to_bytes(request.into_body(), 1 << 16).await.unwrap();
+                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let fence = &body["metadata"]["resourceVersion"];
+                seen.lock().unwrap().push(format!("{method} {fence} {}", body["preconditions"]["uid"]));
+                axum::Json(serde_json::to_value(object("7", &json!({}))).unwrap()).into_response()
+            }
+        });
+        (Client::new(router, "lab"), asked)
+    }
+
+    #[tokio::test]
+    async fn an_object_is_written_when_it_does_not_say_what_it_is_to_say_and_on_the_version_that_was_seen() {
+        let like = |data: Value| wanted(&data);
+        let without = || Companion::without::<ConfigMap>(Some("lab"), "a");
+        let table = [
+            ("there is none", None, like(json!({"x": "1"})), vec!["PATCH null null"]),
+            ("it says the same", Some(json!({"x": "1"})), like(json!({"x": "1"})), vec![]),
+            ("somebody else says more", Some(json!({"x": "1", "y": "2"})), like(json!({"x": "1"})), vec![]),
+            ("it says something else", Some(json!({"x": "0"})), like(json!({"x": "1"})), vec![r#"PATCH "5" null"#]),
+            ("it is not to be", Some(json!({"x": "1"})), without(), vec![r#"DELETE null "1""#]),
+            ("it is not there and not to be", None, without(), vec![]),
+        ];
+        for (what, known, companion, expected) in table {
+            let (client, asked) = server();
+            let (store, mut writer) = reflector::store();
+            writer.apply_watcher_event(&Event::Init);
+            if let Some(known) = known {
+                writer.apply_watcher_event(&Event::InitApply(object("5", &known)));
+            }
+            writer.apply_watcher_event(&Event::InitDone);
+            let related = Related::of(store);
+            let companions = Companions::new(client, Metrics::default(), "test", "us");
+            companions.settle(&companion, &related).await.unwrap();
+            assert_eq!(*asked.lock().unwrap(), expected, "{what}");
+
+            // The watch has not caught up: what was applied is not applied again, but something else is.
+            asked.lock().unwrap().clear();
+            if companion.wanted.is_some() && !expected.is_empty() {
+                companions.settle(&companion, &related).await.unwrap();
+                assert_eq!(*asked.lock().unwrap(), [""; 0], "{what}");
+                companions.settle(&wanted(&json!({"x": "9"})), &related).await.unwrap();
+                assert_eq!(asked.lock().unwrap().len(), 1, "{what}");
+            }
+        }
+    }
+}
