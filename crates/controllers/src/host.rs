@@ -270,9 +270,9 @@ impl<D: HostDialect> HostLoop<D> {
     fn ask_brake(&self, key: &ObjectId, ask: Ask, sight: &mut Sight) {
         match self.brake.ask(key, ask) {
             Answer::Go => sight.granted.push(ask),
-            Answer::NotNow { message, again_in, .. } => {
+            Answer::NotNow { limit, again_in } => {
                 let again_in = SignedDuration::try_from(again_in).unwrap_or(SignedDuration::from_secs(60));
-                sight.hold = Some(Hold { why: message, until: sight.now + again_in });
+                sight.hold = Some(Hold { limit, until: sight.now + again_in });
             }
         }
     }

@@ -49,7 +49,7 @@ impl Refusal {
         let mut all = Self::about(known, order);
         let before = all.iter().position(|refusal| refusal.host == host).map(|at| all.remove(at));
         let count = before.map_or(0, |before| before.count).saturating_add(1);
-        let is_running = why.reason == Kind::ServerRunning.reason();
+        let is_running = Kind::named(&why.reason) == Some(Kind::ServerRunning);
         let first = if is_running { FIRST_WHILE_RUNNING } else { FIRST };
         let pause = first.saturating_mul(1 << count.saturating_sub(1).min(8)).min(MOST);
         all.push(Self {

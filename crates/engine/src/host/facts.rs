@@ -55,8 +55,8 @@ pub enum Waiting {
     },
     /// The fleet brake.
     FleetBrake {
-        /// What it says; `None` before it was asked.
-        why: Option<String>,
+        /// Its answer; `None` before it was asked. Earlier versions stored a sentence as `why`, which is not read.
+        limit: Option<BrakeLimit>,
     },
     /// The claimer, whose existence is looked up.
     CheckingClaimer {
@@ -179,13 +179,67 @@ impl Waiting {
             Self::MediaUnsettled,
             Self::Order,
             Self::BootPermission { keeper: String::new() },
-            Self::FleetBrake { why: None },
+            Self::FleetBrake { limit: None },
             Self::CheckingClaimer { consumer: consumer(), unknown: None },
             Self::ConsumerGone { consumer: consumer() },
             Self::ConsumerLeaving { consumer: consumer() },
         ];
         let fault = || Kind::named(name).map(Self::NextTry);
         named.into_iter().find(|waiting| waiting.name() == name).or_else(fault)
+    }
+}
+
+/// Why the fleet brake does not let a host go on now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BrakeLimit {
+    /// The operator is configured to do nothing destructive.
+    Frozen,
+    /// Power-offs, resets and wipes per minute.
+    Disruptions {
+        /// How many hosts go first.
+        ahead: Ahead,
+        /// How many are allowed in a minute.
+        per_minute: u32,
+    },
+    /// Deployments at the same time, for a host that is not the next.
+    Deployments {
+        /// How many hosts go first.
+        ahead: Ahead,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// Deployments at the same time, for the host that is the next.
+    Slots {
+        /// How many are in progress.
+        used: usize,
+        /// How many are allowed.
+        limit: usize,
+        /// How many of those in progress are in fault.
+        faulted: usize,
+        /// Some of the hosts that are being deployed, those in fault first.
+        holders: Vec<String>,
+    },
+}
+
+/// How many hosts are ahead in a queue. Rounded, because it is stored in every waiting host: a number that changes at each look would
+/// be a write at each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ahead {
+    /// So many.
+    Exactly(usize),
+    /// More than that, in the same ten, hundred or thousand.
+    About(usize),
+}
+
+impl Ahead {
+    /// So many, rounded down unless they are few.
+    pub fn rounded(hosts: usize) -> Self {
+        match hosts {
+            0..=10 => Self::Exactly(hosts),
+            11..=100 => Self::About(hosts / 10 * 10),
+            101..=1000 => Self::About(hosts / 100 * 100),
+            _ => Self::About(hosts / 1000 * 1000),
+        }
     }
 }
 

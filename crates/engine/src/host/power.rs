@@ -119,7 +119,7 @@ impl Scene<'_> {
         }
         let since = self.waiting_since(&waiting);
         // Who waits for the brake has waited for this before.
-        let has_waited = self.waited_for(&Waiting::FleetBrake { why: None });
+        let has_waited = self.waited_for(&Waiting::FleetBrake { limit: None });
         if has_waited || self.now() >= pace::later(since, pace::POWER_AGAIN) {
             return GO_ON;
         }

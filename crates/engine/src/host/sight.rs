@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::BrakeLimit;
 use crate::{failure::Failure, server::Seen};
 
 /// Everything that a step may look at, besides what is wanted and remembered.
@@ -95,8 +96,8 @@ pub enum Ask {
 /// The fleet brake's "not now".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// Why, in a sentence.
-    pub why: String,
+    /// Why.
+    pub limit: BrakeLimit,
     /// When to ask again.
     pub until: Timestamp,
 }

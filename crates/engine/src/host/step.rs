@@ -532,7 +532,7 @@ impl<'a> Scene<'a> {
         let soon = self.now() + SignedDuration::from_secs(1);
         let hold = self.sight.hold.as_ref();
         self.again = Some(hold.map_or(soon, |hold| hold.until.max(soon)));
-        self.wait_for_others(Waiting::FleetBrake { why: hold.map(|hold| hold.why.clone()) });
+        self.wait_for_others(Waiting::FleetBrake { limit: hold.map(|hold| hold.limit.clone()) });
         STOP
     }
 

@@ -1,8 +1,8 @@
 //! The sentences that users read. A dialect lends the names of its fields; everything else is the same for all.
 
 use super::{
-    Author, Cause, ClaimChange, Finding, Happening, Neglect, Note, Passage, Since, Waiting, pace, recipe::Sign,
-    step::Act,
+    Ahead, Author, BrakeLimit, Cause, ClaimChange, Finding, Happening, Neglect, Note, Passage, Since, Waiting, pace,
+    recipe::Sign, step::Act,
 };
 use crate::{
     failure::{Failure, What},
@@ -123,8 +123,8 @@ impl Waiting {
                 "The result of the last virtual media action is not known; waiting for the BMC to finish it."
             }
             Self::NextTry(_) => "Waiting for the next try.",
-            Self::FleetBrake { why: None } => "Waiting for the fleet brake.",
-            Self::FleetBrake { why: Some(why) } => why,
+            Self::FleetBrake { limit: None } => "Waiting for the fleet brake.",
+            Self::FleetBrake { limit: Some(limit) } => return limit.tell(),
             Self::Order => return format!("Claimed; waiting for {}.", words.order()),
             Self::BootPermission { keeper } => {
                 return format!("Claimed; waiting for {keeper} to be ready before the server is booted.");
@@ -173,6 +173,58 @@ impl Waiting {
         };
         text.to_owned()
     }
+}
+
+impl BrakeLimit {
+    /// The sentence.
+    pub fn tell(&self) -> String {
+        let (ahead, allowed) = match self {
+            Self::Frozen => {
+                return "The fleet is frozen: nothing is switched off, reset, wiped or deployed (--freeze).".to_owned();
+            }
+            Self::Disruptions { ahead, per_minute } => (*ahead, power_offs(*per_minute)),
+            Self::Deployments { ahead, limit } => (*ahead, deployments(*limit)),
+            Self::Slots { used, limit, faulted, holders } => {
+                (Ahead::Exactly(0), slots(*used, *limit, *faulted, holders))
+            }
+        };
+        let ahead = match ahead {
+            Ahead::Exactly(0) => "next in queue".to_owned(),
+            Ahead::Exactly(1) => "1 host is ahead".to_owned(),
+            Ahead::Exactly(hosts) => format!("{hosts} hosts are ahead"),
+            Ahead::About(hosts) => format!("about {hosts} hosts are ahead"),
+        };
+        format!("Waiting for the fleet brake: {ahead}; {allowed}.")
+    }
+}
+
+fn power_offs(per_minute: u32) -> String {
+    match per_minute {
+        0 => "no power-offs are allowed (--max-disruptions-per-minute=0)".to_owned(),
+        1 => "1 power-off per minute is allowed (--max-disruptions-per-minute)".to_owned(),
+        _ => format!("{per_minute} power-offs per minute are allowed (--max-disruptions-per-minute)"),
+    }
+}
+
+fn deployments(limit: usize) -> String {
+    match limit {
+        0 => "no deployments are allowed (--max-deployments=0)".to_owned(),
+        1 => "1 deployment at a time is allowed (--max-deployments)".to_owned(),
+        _ => format!("{limit} deployments at a time are allowed (--max-deployments)"),
+    }
+}
+
+fn slots(used: usize, limit: usize, faulted: usize, holders: &[String]) -> String {
+    let by_faulted = match faulted {
+        0 => String::new(),
+        1 => ", 1 by a faulted host".to_owned(),
+        _ => format!(", {faulted} by faulted hosts"),
+    };
+    let more = match used.saturating_sub(holders.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{used} of {limit} deployment slots used{by_faulted}: {}{more} (--max-deployments)", holders.join(", "))
 }
 
 impl ClaimChange {
