@@ -336,7 +336,7 @@ impl<D: HostDialect> HostLoop<D> {
         if let Some(cause) = &step.cause {
             let acts: Vec<_> = step.acts.iter().map(Act::name).collect();
             let why = cause.tell(D::words());
-            info!(host = %key, acts = acts.join(", "), cause = why, "acting on the server");
+            info!(host = %key, acts = acts.join(", "), reason = cause.name(), cause = why, "acting on the server");
         }
         self.submit(key, step.record.acted, step.acts, step.look);
         Ok(self.next_time(step.again))

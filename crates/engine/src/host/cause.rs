@@ -1,4 +1,4 @@
-//! Why something is done to a server: told in the timeline, by an event and in the log.
+//! Why something is done to a server. The timeline, an event and the log show it.
 
 use super::{Consumer, Deed, Phase, step::Scene};
 
@@ -31,6 +31,21 @@ pub enum Cause {
     HeldOff,
     /// The host is deleted.
     Deletion,
+}
+
+impl Cause {
+    /// Its stable name, which the log shows.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::PowerRequest { .. } => "PowerRequest",
+            Self::RestartRequest { .. } => "RestartRequest",
+            Self::Deployment { .. } => "Deployment",
+            Self::Release { .. } => "Release",
+            Self::Maintenance => "Maintenance",
+            Self::HeldOff => "HeldOff",
+            Self::Deletion => "Deletion",
+        }
+    }
 }
 
 impl Scene<'_> {
