@@ -5,12 +5,12 @@ use super::{Consumer, Deed, Phase, step::Scene};
 /// Why something is done to a server, and who asked for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// The owner asked for this power.
+    /// The owner requested this power state.
     PowerRequest {
-        /// What was asked for.
+        /// The requested state.
         online: bool,
     },
-    /// Somebody asked for a restart.
+    /// Somebody requested a restart.
     RestartRequest {
         /// The id of the request.
         id: String,
@@ -25,11 +25,11 @@ pub enum Cause {
         /// Whose claim it was.
         consumer: Option<Consumer>,
     },
-    /// The host is under maintenance, and to be off for that.
+    /// The host is to be off during maintenance.
     Maintenance,
-    /// Somebody wants the server to be kept off for now.
+    /// Somebody wants the server to stay off for now.
     HeldOff,
-    /// The host is deleted.
+    /// The host is being deleted.
     Deletion,
 }
 

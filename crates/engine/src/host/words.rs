@@ -1,4 +1,4 @@
-//! The sentences that users read. A dialect lends the names of its fields; everything else is the same for all.
+//! The sentences that users read. A dialect provides the names of its fields; everything else is the same for all.
 
 use super::{
     Ahead, Author, BrakeLimit, Cause, ClaimChange, Finding, Happening, Neglect, Note, Passage, Since, Waiting, pace,
@@ -9,73 +9,73 @@ use crate::{
     server::{BootProgress, without_secrets},
 };
 
-/// How a dialect calls what the sentences speak of, and how its users ask for something. Each is a part of a sentence.
+/// What a dialect calls the things in these sentences, and how its users request something. Each is part of a sentence.
 pub trait Words {
     /// The kind of its hosts.
     fn host_kind(&self) -> &'static str {
         "host"
     }
-    /// Where the claim stands on a host.
+    /// The field of a host with the claim.
     fn claim(&self) -> &'static str {
         "the claim"
     }
-    /// Where the id of the claim stands on a host.
+    /// The field of a host with the id of the claim.
     fn claim_id(&self) -> String {
         "the claim's id".to_owned()
     }
-    /// Where the order stands on a host.
+    /// The field of a host with the order.
     fn order(&self) -> &'static str {
         "an order"
     }
-    /// Where it is asked for power.
+    /// The field with the power request.
     fn power(&self) -> &'static str {
         "the power request"
     }
-    /// The request for power of this value.
+    /// The power request with this value.
     fn power_request(&self, online: bool) -> String {
         format!("{}: {online}", self.power())
     }
-    /// What lets a machine take a host whose server runs.
+    /// What allows a machine to claim a host whose server runs.
     fn claimable_while_running(&self) -> &'static str {
         "that it may be claimed while it runs"
     }
-    /// Where it is chosen which system of a BMC is meant.
+    /// The field that selects one of several systems of a BMC.
     fn system(&self) -> &'static str {
         "the system"
     }
-    /// Where the anchor stands on a host.
+    /// The field of a host with the anchor.
     fn anchor(&self) -> String {
         "the anchor".to_owned()
     }
-    /// Where a restart is asked for.
+    /// The field with the restart request.
     fn restart(&self) -> &'static str {
         "the restart request"
     }
-    /// How to ask for a restart.
+    /// How to request a restart.
     fn to_restart(&self) -> String {
         "ask for a restart".to_owned()
     }
-    /// How to ask for a restart once more.
+    /// How to request another restart.
     fn to_restart_again(&self) -> String {
         "ask for it once more".to_owned()
     }
-    /// How to end the claim of this id, whatever its claimer says.
+    /// How to end the claim of this id, even if its claimer exists.
     fn to_release(&self, claim: &str) -> String {
         format!("ask for the release of claim {claim}")
     }
-    /// How to have an adopted host provisioned for the claim of this id.
+    /// How to provision an adopted host for the claim of this id.
     fn to_provision(&self, claim: &str) -> String {
         format!("ask for it by the id {claim} of the claim")
     }
-    /// How to have the inventory taken again.
+    /// How to request a new inventory.
     fn to_inspect(&self) -> String {
         "ask for an inspection".to_owned()
     }
-    /// How to have a host forgotten at once.
+    /// How to delete a host at once.
     fn to_force_deletion(&self) -> String {
         "ask for its deletion by force".to_owned()
     }
-    /// How to ask for power anew.
+    /// How to renew a power request.
     fn to_ask_for_power(&self, online: bool) -> String {
         format!("ask for power {} again", if online { "on" } else { "off" })
     }
@@ -87,7 +87,7 @@ pub struct Neutral;
 
 impl Words for Neutral {}
 
-/// What is said of a host whose BMC tells nothing of the boot.
+/// The sentence for a host whose BMC reports nothing about the boot.
 pub const ASSUMED_BOOTED: &str =
     "Boot started, not observed: the BMC reports no boot progress, so what was ordered is assumed to have booted.";
 
@@ -336,7 +336,7 @@ fn edited(how: &str, words: &dyn Words) -> String {
     )
 }
 
-/// What is told of a server that was not seen to boot what was ordered.
+/// The sentence for a server that was not seen to boot what was ordered.
 fn not_booted(progress: BootProgress, words: &dyn Words) -> String {
     let minutes = pace::BOOT_LIMIT.as_mins();
     let shown = match progress {
@@ -495,7 +495,7 @@ impl Note {
     }
 }
 
-/// What is said of a host that came to us in use.
+/// The sentence for an adopted host.
 fn adopted(claim: &str, words: &dyn Words) -> String {
     format!(
         "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, {}.",
