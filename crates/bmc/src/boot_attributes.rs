@@ -46,7 +46,7 @@ impl RedfishSystem {
         let armed = match found {
             Ok(attributes) => form.read(attributes.view()),
             Err(error) if error.is_about_this_resource() => {
-                tracing::debug!("what {} boots next cannot be told by its attributes: {error}", self.client.origin());
+                tracing::debug!("cannot read the boot attributes of {}: {error}", self.client.origin());
                 None
             }
             Err(error) => return Err(error),

@@ -58,7 +58,7 @@ impl Client {
             match self.list_pages(&with_query(uri, query), Care::Attempt).await {
                 Ok(members) => {
                     if members.len() + members.nameless > 0 && members.bodies().next().is_none() {
-                        tracing::debug!("{} announces $expand but does not do it; walking instead", self.origin());
+                        tracing::debug!("{} announces $expand but ignores it; reading the members one by one", self.origin());
                         self.service().await?.expand_does_not_work();
                     }
                     // Expanded to bodies that do not say where they are from.
@@ -73,7 +73,7 @@ impl Client {
                         || is_choked(&error) =>
                 {
                     let plain = self.list_pages(uri, care).await?;
-                    tracing::debug!("{} announces $expand but fails to do it ({error}); walking", self.origin());
+                    tracing::debug!("{} announces $expand but fails ({error}); reading the members one by one", self.origin());
                     let is_final = error.refusal().is_some_and(|refusal| !refusal.is_server_failure());
                     let service = self.service().await?;
                     if is_final {
@@ -132,7 +132,7 @@ impl Client {
             match member {
                 Ok(resource) => found.push(resource),
                 Err(error) => {
-                    tracing::debug!("one of {total} members is left out: {error}");
+                    tracing::debug!("one of {total} members skipped: {error}");
                     errors.push(error);
                 }
             }

@@ -28,7 +28,7 @@ pub(crate) fn part(core: &Arc<Core>) {
     }
     if Handle::try_current().is_err() {
         let origin = core.wire.origin();
-        tracing::warn!("a session on {origin} was not ended; it takes a place there until the BMC times it out");
+        tracing::warn!("a session on {origin} was not closed; it occupies a slot until it expires");
         return;
     }
     let core = core.clone();

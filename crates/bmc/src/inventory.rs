@@ -210,7 +210,7 @@ impl RedfishSystem {
             self.client.get(&system.uri, Care::Needed).await?;
         }
         if hardware.goes_on && !hardware.unread.contains(&Part::Drives) {
-            tracing::debug!("{} lists many disks one by one; the others are read later", self.client.origin());
+            tracing::debug!("{} lists many disks one by one; the rest is read later", self.client.origin());
             hardware.unread.push(Part::Drives);
             hardware.unread.sort_unstable();
         }
@@ -246,7 +246,7 @@ impl RedfishSystem {
     fn leniently<T: Default>(&self, round: &Round, part: Part, outcome: Result<T, Error>) -> Result<T, Error> {
         match outcome {
             Err(error) if error.is_about_this_resource() => {
-                tracing::debug!("{} of {} left out: {error}", part.as_str(), self.client.origin());
+                tracing::debug!("{} of {} skipped: {error}", part.as_str(), self.client.origin());
                 Ok(T::default())
             }
             Err(error) if !error.is_about_the_bmc() => {
@@ -323,7 +323,7 @@ impl RedfishSystem {
         let members = self.members(system, "Memory").await?;
         if sum > 0 && members.bodies().next().is_none() && members.len() > self.left(round) {
             tracing::debug!(
-                "{} lists {} memory modules one by one; summed up instead",
+                "{} lists {} memory modules one by one; using the summary",
                 self.client.origin(),
                 members.len()
             );
@@ -357,7 +357,7 @@ impl RedfishSystem {
             let baseboard = match self.client.get(uri, Care::Attempt).await {
                 Ok(baseboard) => baseboard,
                 Err(error) => {
-                    tracing::debug!("the baseboard {uri} of {} left out: {error}", self.client.origin());
+                    tracing::debug!("baseboard {uri} of {} skipped: {error}", self.client.origin());
                     continue;
                 }
             };
@@ -393,7 +393,7 @@ impl RedfishSystem {
             self.client.bodies(members).await
         };
         read.await.unwrap_or_else(|error: Error| {
-            tracing::debug!("{name} of a baseboard of {} left out: {error}", self.client.origin());
+            tracing::debug!("{name} of a baseboard of {} skipped: {error}", self.client.origin());
             Vec::new()
         })
     }
@@ -455,7 +455,7 @@ impl RedfishSystem {
             });
         }
         if members.bodies().next().is_none() && members.len() > self.left(round) {
-            tracing::debug!("{} lists {} pieces of firmware one by one; left out", self.client.origin(), members.len());
+            tracing::debug!("{} lists {} pieces of firmware one by one; skipped", self.client.origin(), members.len());
             return Ok(Vec::new());
         }
         let found = self.bodies(round, Part::Firmware, members).await?;

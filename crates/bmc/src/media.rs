@@ -140,7 +140,7 @@ impl RedfishSystem {
                 "take an image: remote media are switched off in its settings (RMediaStatus); switch them on there",
             ));
         };
-        tracing::info!("remote media of {} are switched off; switching them on", self.client.origin());
+        tracing::info!("remote media of {} are disabled; enabling them", self.client.origin());
         let answer = self.client.post(&target, &json!({"RMediaState": "Enable"})).await?;
         self.client.follow(answer).await?;
         self.update(|known| known.slots = None);

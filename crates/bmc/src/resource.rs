@@ -209,7 +209,7 @@ fn odd<T>(pointer: &str, wanted: &str, found: &Value) -> Option<T> {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
-    tracing::debug!(field = pointer, "the BMC gave {found} where {wanted} belongs; the field is left out");
+    tracing::debug!(field = pointer, "the BMC sent {found} instead of {wanted}; field ignored");
     None
 }
 

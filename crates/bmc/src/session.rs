@@ -153,7 +153,7 @@ impl Session {
         let url = || wire.origin().to_owned();
         if answer.is_success() {
             let Some(token) = answer.headers.get(X_AUTH_TOKEN) else {
-                tracing::debug!("{} answers a login without a token; going on with Basic", wire.origin());
+                tracing::debug!("{} answered a login without a token; using Basic authentication", wire.origin());
                 return Standing::Basic { until: None, because_of_limit: false };
             };
             // A copy: a clone would keep all that was read together with it.
@@ -320,7 +320,7 @@ impl Standing {
             false
         };
         if !tokio::time::timeout(LOGOUT_TIMEOUT, ask_again).await.unwrap_or(false) {
-            tracing::debug!("the session on {} could not be ended; the BMC will time it out", wire.origin());
+            tracing::debug!("cannot close the session on {}; it will expire", wire.origin());
         }
     }
 }

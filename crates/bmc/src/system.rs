@@ -126,7 +126,7 @@ impl RedfishSystem {
                 None => self.find().await,
             },
             Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {
-                tracing::debug!("{} has no {} any more; looking for the system anew", self.client.origin(), known.uri);
+                tracing::debug!("{} no longer has {}; looking for the system again", self.client.origin(), known.uri);
                 *self.slot() = None;
                 self.find().await
             }
@@ -142,7 +142,7 @@ impl RedfishSystem {
         };
         if known.quirks.needs_manager && !known.manager_was_read {
             if let Err(error) = self.read_manager(&known).await {
-                tracing::debug!("the manager cannot be read, its generation is guessed: {error}");
+                tracing::debug!("the manager cannot be read; guessing its generation: {error}");
             }
             return Ok(self.known().unwrap_or(known));
         }

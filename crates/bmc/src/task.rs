@@ -31,7 +31,7 @@ impl Client {
         let Some(monitor) = Self::monitor_of(&answer) else { return Ok(()) };
         let watch = self.watch(&monitor, retry::retry_after(&answer.headers));
         tokio::time::timeout(FOLLOW, watch).await.unwrap_or_else(|_| {
-            tracing::debug!(monitor, "still running on {}; not waiting any longer", self.origin());
+            tracing::debug!(monitor, "task still running on {}; no longer waiting", self.origin());
             Ok(())
         })
     }

@@ -216,7 +216,7 @@ fn system_verifier() -> Result<Arc<WebPkiServerVerifier>, Error> {
         .get_or_init(|| {
             let loaded = rustls_native_certs::load_native_certs();
             for error in &loaded.errors {
-                tracing::warn!(%error, "a root certificate of this machine cannot be read");
+                tracing::warn!(%error, "cannot read a root certificate of this machine");
             }
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(loaded.certs);

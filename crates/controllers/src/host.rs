@@ -373,7 +373,7 @@ impl<D: HostDialect> HostLoop<D> {
             let sessions = stale.api::<BootSession>(&self.client);
             self.herald.spawn(async move {
                 let deleted = sessions.delete(&stale.name, &DeleteParams::default()).await;
-                deleted.inspect_err(|error| debug!(%error, session = %stale, "session not deleted")).ok();
+                deleted.inspect_err(|error| debug!(%error, session = %stale, "cannot delete session")).ok();
             });
         }
     }
@@ -413,7 +413,7 @@ impl<D: HostDialect> HostLoop<D> {
 
     async fn let_go(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
         self.writer.let_go(host, D::FINALIZER).await?;
-        info!(host = %key, "forgotten");
+        info!(host = %key, "host removed");
         self.retire(key);
         Ok(())
     }

@@ -84,7 +84,7 @@ impl Https {
             };
             // Only reads are repeated blindly: a change that went out may have been carried out, whatever became of the answer.
             if was_used && (is_read || was_not_sent) {
-                tracing::debug!(%error, "a connection that had idled is gone; sending over a new one");
+                tracing::debug!(%error, "an idle connection was closed; using a new one");
                 continue;
             }
             return Err(explain(&error, was_not_sent));

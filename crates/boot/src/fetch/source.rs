@@ -123,7 +123,7 @@ impl Origin {
             }
             Err(error @ FetchError::Changed { .. }) => Err(error),
             Err(error) => {
-                tracing::debug!(%error, "whether an ISO has changed is not known; it is served from disk");
+                tracing::debug!(%error, "cannot check whether an ISO has changed; serving it from disk");
                 Ok(())
             }
         }
@@ -231,7 +231,7 @@ impl Setbacks {
         if !worth_it || self.0 == SETBACKS {
             return Err(error);
         }
-        tracing::debug!(%error, "reading an ISO goes on with a new request");
+        tracing::debug!(%error, "continuing to read an ISO with a new request");
         self.0 += 1;
         sleep(PAUSE * self.0).await;
         Ok(())

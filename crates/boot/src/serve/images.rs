@@ -96,7 +96,7 @@ impl Images {
         });
         let made = async move {
             task.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "preparing an ISO ended badly");
+                tracing::error!(%error, "preparing an ISO failed");
                 Made { at: Instant::now(), outcome: Err(Problem::Internal) }
             })
         };

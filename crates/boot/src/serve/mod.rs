@@ -83,7 +83,7 @@ impl Service {
                 Purpose::Config => self.config(&delivery, from, &head.method).await,
             },
             _ => {
-                tracing::debug!(deployment = asked.deployment, %from, "a ticket was refused");
+                tracing::debug!(deployment = asked.deployment, %from, "ticket refused");
                 not_found()
             }
         }
@@ -130,7 +130,7 @@ impl Service {
         let (directory, images) = (self.directory.clone(), self.images.clone());
         let bytes = image.clone().stream(range).inspect_err(move |error| {
             let problem = Problem::Fetch(error.clone());
-            tracing::warn!(deployment = delivery.holder.deployment, %problem, "an ISO could not be read to its end");
+            tracing::warn!(deployment = delivery.holder.deployment, %problem, "cannot read an ISO to its end");
             directory.report(&delivery, &problem);
             if matches!(error, FetchError::Changed { .. })
                 && let Some(order) = &delivery.iso
@@ -162,17 +162,17 @@ impl Service {
             Err(unavailable) => return self.failed(delivery, &Problem::Bootstrap(unavailable)),
         };
         if let Some(problem) = Problem::of_gate(gate, from) {
-            tracing::warn!(deployment = delivery.holder.deployment, %problem, "bootstrap data was refused");
+            tracing::warn!(deployment = delivery.holder.deployment, %problem, "bootstrap data refused");
             self.directory.report(delivery, &problem);
             return not_found();
         }
-        tracing::info!(deployment = delivery.holder.deployment, %from, "bootstrap data was fetched");
+        tracing::info!(deployment = delivery.holder.deployment, %from, "bootstrap data fetched");
         let answer = Response::builder().header(CACHE_CONTROL, "no-store").header(CONTENT_TYPE, bootstrap.content_type);
         sent(answer.body(full(bootstrap.bytes)))
     }
 
     fn failed(&self, delivery: &Delivery, problem: &Problem) -> Response<Body> {
-        tracing::warn!(deployment = delivery.holder.deployment, %problem, "nothing could be served");
+        tracing::warn!(deployment = delivery.holder.deployment, %problem, "cannot serve the request");
         self.directory.report(delivery, problem);
         let answer = Response::builder().header(CACHE_CONTROL, "no-store");
         let answer = if problem.is_transient() {
@@ -204,7 +204,7 @@ fn full(bytes: Bytes) -> Body {
 /// Headers of ours are always valid; should one not be, the answer is an empty 500 instead of a panic.
 fn sent(answer: Result<Response<Body>, http::Error>) -> Response<Body> {
     answer.unwrap_or_else(|error| {
-        tracing::error!(%error, "an answer could not be formed");
+        tracing::error!(%error, "cannot build the response");
         let mut answer = Response::new(text(""));
         *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
         answer

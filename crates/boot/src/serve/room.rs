@@ -96,7 +96,7 @@ impl Guests {
         if self.told.is_none_or(|told| now - told >= TOLD_EVERY) {
             self.told = Some(now);
             let all = self.by_number.len();
-            tracing::warn!(%from, of_address, all, "the boot service has too many connections; those that were idle for longest are closed");
+            tracing::warn!(%from, of_address, all, "too many connections to the boot service; closing those that were idle longest");
         }
     }
 }

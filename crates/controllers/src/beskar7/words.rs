@@ -1,4 +1,4 @@
-//! How sentences about a PhysicalHost call its fields and annotations.
+//! Names of fields and annotations in sentences about a PhysicalHost.
 
 use api::beskar7::names;
 use engine::host::Words;
@@ -304,7 +304,7 @@ mod tests {
         ]
     }
 
-    /// All that users of PhysicalHosts may read of them, in one file to be read as a whole.
+    /// Every sentence that users of PhysicalHosts may read, in one file for review.
     #[test]
     fn every_sentence_about_a_physical_host_is_as_it_was_reviewed() {
         let mut text = String::new();

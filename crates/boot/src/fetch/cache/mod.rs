@@ -106,11 +106,11 @@ impl Cache {
             return Some(stored);
         }
         if !locked.make_room(version.size(), self.limit) {
-            tracing::info!(origin = url.origin(), "no room to keep an ISO on disk; it is read from its server");
+            tracing::info!(origin = url.origin(), "no room to cache an ISO on disk; reading it from its server");
             return None;
         }
         let file = (self.make)(&self.folder)
-            .inspect_err(|error| tracing::warn!(%error, "no file to keep an ISO in; it is read from its server"))
+            .inspect_err(|error| tracing::warn!(%error, "cannot create a cache file for an ISO; reading it from its server"))
             .ok()?;
         let stored = Arc::new(Stored::new(file, version.size()));
         let used = locked.uses;

@@ -124,7 +124,7 @@ impl Stored {
     pub(crate) fn give_up(&self, error: &io::Error) {
         let mut progress = self.progress();
         if !progress.given_up {
-            tracing::warn!(%error, "an ISO cannot be kept on disk; it is read from its server");
+            tracing::warn!(%error, "cannot cache an ISO on disk; reading it from its server");
         }
         progress.given_up = true;
     }
