@@ -1,4 +1,4 @@
-//! What a server is made of. Only the system itself is indispensable; any other part may be missing, broken or slow.
+//! The inventory of a server. Only the system itself is required; any other part may be missing, broken or slow.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -22,9 +22,9 @@ mod storage;
 use chassis::Enclosure;
 pub(crate) use pile::Pile;
 
-/// What is not read by then is left out and said to be missing, so that a slow part does not cost the whole inventory.
+/// What is not read by then is reported as missing, so that a slow part does not cost the whole inventory.
 const PATIENCE: Duration = Duration::from_secs(200);
-/// What a registration may cost. Only lists that come in one piece, and what a server is chosen by, are read beyond that.
+/// How many requests a registration may cost. Beyond that, only lists in one piece and what placement needs are read.
 const REQUESTS: u64 = 30;
 /// A baseboard's parts are read one by one only up to here: eight GPUs and what drives them.
 const BASEBOARD_TO_WALK: usize = 16;
@@ -41,7 +41,7 @@ pub(super) struct Round {
     sent_before: u64,
     unread: Mutex<Vec<Part>>,
     enclosure: Enclosure,
-    /// How many more disks, and what they hang on, may be read one by one; `None` if that does not matter.
+    /// How many more disks and controllers may be read one by one; `None` for no limit.
     disks_left: OnceLock<Option<AtomicUsize>>,
     /// Whether there are more of them.
     has_put_off: AtomicBool,
@@ -241,7 +241,7 @@ impl RedfishSystem {
         Ok(T::default())
     }
 
-    /// Nothing instead of an error when the BMC lacks this, or cannot tell it now. That it cannot be asked for anything is an error
+    /// `None` instead of an error if the BMC lacks this, or cannot show it now. That it cannot be asked for anything is an error
     /// of the whole inventory.
     fn leniently<T: Default>(&self, round: &Round, part: Part, outcome: Result<T, Error>) -> Result<T, Error> {
         match outcome {
@@ -258,7 +258,7 @@ impl RedfishSystem {
         }
     }
 
-    /// How the server takes images: who places a claim wants to know. Nobody needs it to register.
+    /// How the server takes images, for placement. Registration does not need it.
     async fn virtual_media(&self, round: &Round) -> Result<Option<VirtualMedia>, Error> {
         match tokio::time::timeout_at(round.until, self.look_at_media()).await {
             Ok(Ok(found)) => {
@@ -333,7 +333,7 @@ impl RedfishSystem {
         let modules = read::memory_modules(&found);
         let is_partial = lacking + unread > 0;
         let read: u64 = modules.iter().filter_map(|module| module.capacity_mib).sum();
-        // What the modules have in all is a little more than what the system may use.
+        // The modules have a little more in all than the system can use.
         if unread > 0 || (lacking > 0 && (sum == 0 || read < sum / 100 * 98)) {
             round.missed(Part::Memory);
         }

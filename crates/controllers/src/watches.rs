@@ -30,7 +30,12 @@ fn drop_ballast(metadata: &mut ObjectMeta) {
 /// An object that cannot be read must not hide all others.
 fn readable<H: std::fmt::Debug>(event: Event<DeserializeGuard<H>>) -> Option<Event<H>> {
     let read = |object: DeserializeGuard<H>| {
-        object.0.inspect_err(|object| warn!(name = object.metadata.name, error = %object.error, "object cannot be read, ignored")).ok()
+        object
+            .0
+            .inspect_err(
+                |object| warn!(name = object.metadata.name, error = %object.error, "object cannot be read, ignored"),
+            )
+            .ok()
     };
     Some(match event {
         Event::Init => Event::Init,
@@ -70,10 +75,7 @@ impl Interruptions {
             return false;
         }
         if is_not_served(error) {
-            warn!(
-                of,
-                "the API server does not serve this kind: is its CRD installed? Retrying"
-            );
+            warn!(of, "the API server does not serve this kind: is its CRD installed? Retrying");
         } else {
             warn!(%error, of, "watch interrupted, retrying");
         }

@@ -1,4 +1,4 @@
-//! Why an image cannot be read, told so that a user knows whom to ask.
+//! Why an image cannot be read, and what to do.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::iso::SourceError;
 /// Why an image cannot be read. Never contains the query of a URL: it may be a signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// The URL is none that can be read.
+    /// The URL is invalid.
     #[error("the URL of the ISO cannot be used: {why}")]
     UrlInvalid {
         /// What is wrong with it.
@@ -33,7 +33,7 @@ pub enum FetchError {
         host: String,
         /// What it means.
         address: IpAddr,
-        /// Why nobody should go there.
+        /// Why it is forbidden.
         what: &'static str,
     },
     /// A redirect that is not followed.
@@ -60,7 +60,7 @@ pub enum FetchError {
         /// What is wrong with its certificate.
         why: String,
     },
-    /// The server says no.
+    /// The server refuses.
     #[error("{origin} answers {status} for the ISO")]
     Refused {
         /// The server.
@@ -90,7 +90,7 @@ pub enum FetchError {
         /// What it says.
         bytes: u64,
     },
-    /// The few megabytes that tell what the image is took too long.
+    /// Reading the first megabytes of the image took too long.
     #[error("{origin} sends the ISO too slowly: its boot configuration was not read within {} s", within.as_secs())]
     TooSlow {
         /// The server.
@@ -115,7 +115,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// What a retry is worth.
+    /// How to treat it.
     pub fn class(&self) -> Class {
         match self {
             Self::Unreachable { .. } | Self::TooSlow { .. } | Self::Changed { .. } | Self::Broken { .. } => {

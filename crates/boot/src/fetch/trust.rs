@@ -1,4 +1,4 @@
-//! Whom to believe that it is the server of an image.
+//! Which certificates of image servers to trust.
 
 use std::sync::{Arc, OnceLock};
 
