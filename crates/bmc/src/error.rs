@@ -41,7 +41,7 @@ pub enum Error {
         why: String,
     },
     /// A change was sent, and no answer came: only a look shows whether it took effect.
-    #[error("{url} did not answer {method} {path}: {why}; whether it was carried out will be seen at the next look")]
+    #[error("{url} did not answer {method} {path}: {why}; the next look shows whether it took effect")]
     ResultUnknown {
         /// The BMC.
         url: String,
@@ -180,7 +180,7 @@ pub enum Error {
         said: String,
     },
     /// The answer makes no sense.
-    #[error("{url} answered something that makes no sense: {why}")]
+    #[error("{url} sent an answer that makes no sense: {why}")]
     BadAnswer {
         /// The BMC and path.
         url: String,

@@ -140,7 +140,7 @@ impl Tree {
         self.resources.len()
     }
 
-    /// Whether there is none, which cannot be.
+    /// Whether it is empty, which never happens.
     pub fn is_empty(&self) -> bool {
         self.resources.is_empty()
     }

@@ -37,7 +37,7 @@ pub enum FetchError {
         what: &'static str,
     },
     /// A redirect that is not followed.
-    #[error("{origin} sends us elsewhere for the ISO, and that is not followed: {why}")]
+    #[error("{origin} redirects the ISO to a URL that is not followed: {why}")]
     RedirectRefused {
         /// Who sends.
         origin: String,
@@ -77,13 +77,13 @@ pub enum FetchError {
         origin: String,
     },
     /// The server does not say how long the image is.
-    #[error("{origin} does not tell the length of the ISO; put it on a server that does, such as nginx")]
+    #[error("{origin} does not send the length of the ISO; put it on a server that does, such as nginx")]
     NoLength {
         /// The server.
         origin: String,
     },
     /// No image is that long.
-    #[error("{origin} says that the ISO has {bytes} bytes, which no image has; look at what is there")]
+    #[error("{origin} reports {bytes} bytes for the ISO, which is too large; check the file")]
     TooLarge {
         /// The server.
         origin: String,

@@ -34,7 +34,7 @@ pub enum Problem {
     },
     /// It has been too long.
     #[error(
-        "bootstrap data was refused to {from}: it can be fetched again for {} minutes after the first time, and these are over",
+        "bootstrap data was refused to {from}: it can be fetched again for {} minutes after the first time, which have passed",
         OPEN_FOR.as_secs() / 60
     )]
     Closed {
@@ -43,7 +43,7 @@ pub enum Problem {
     },
     /// The server cannot have asked.
     #[error(
-        "bootstrap data was refused to {from}: the server was not powered on yet for this deployment, so it was somebody else who asked. \
+        "bootstrap data was refused to {from}: the server was not powered on yet for this deployment, so the request did not come from it. \
          The address of the bootstrap data is in the boot image, whose address is in the BMC's log; find out who {from} is"
     )]
     TooEarly {
@@ -51,7 +51,7 @@ pub enum Problem {
         from: IpAddr,
     },
     /// Ours to mend.
-    #[error("preparing the ISO failed inside the operator; its log tells more")]
+    #[error("preparing the ISO failed because of a bug in the operator; see its log")]
     Internal,
 }
 

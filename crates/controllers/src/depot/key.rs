@@ -27,7 +27,9 @@ pub enum KeyError {
         source: ticket::KeyError,
     },
     /// We may not read or make it.
-    #[error("Secret {namespace}/{NAME}, with which the boot service makes its tickets, cannot be had: {message}")]
+    #[error(
+        "Secret {namespace}/{NAME}, with which the boot service makes its tickets, cannot be read or created: {message}"
+    )]
     Refused {
         /// Namespace of the Secret.
         namespace: String,
