@@ -1,4 +1,4 @@
-//! What users write where a BMC's address is asked for.
+//! The address of a BMC, as users write it.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -50,7 +50,7 @@ impl Address {
         if authority.contains('@') {
             return Err(invalid("it contains a user name or password; put them into the Secret instead"));
         }
-        // A bare IPv6 address is what people copy from their DHCP server; the brackets are a nicety of URLs.
+        // People copy a bare IPv6 address from their DHCP server; only URLs need the brackets.
         let bracketed = match authority.parse::<Ipv6Addr>() {
             Ok(v6) => format!("[{v6}]"),
             Err(_) => authority.to_owned(),
@@ -72,7 +72,7 @@ impl Address {
         Ok(Self { secure, host, port, system })
     }
 
-    /// `https://host[:port]`, as it is asked and shown.
+    /// `https://host[:port]`, for requests and messages.
     pub fn origin(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         if self.port == default_port(self.secure) {
@@ -206,7 +206,7 @@ fn without_userinfo(text: &str) -> String {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), text),
     };
-    // The last @ of all: a password may contain a slash that nobody escaped.
+    // The last @ counts: a password may contain an unescaped slash.
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
     let shown: String = rest.chars().take(200).collect();
     format!("{scheme}{shown}")

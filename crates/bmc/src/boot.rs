@@ -186,7 +186,7 @@ impl RedfishSystem {
                 }
             }
             Err(error) if error.is_about_this_resource() => {
-                tracing::debug!("the settings of the system cannot be read and are not used: {error}");
+                tracing::debug!("the settings of the system cannot be read, ignored: {error}");
                 return Ok(known);
             }
             Err(error) => return Err(error),
@@ -207,7 +207,7 @@ impl RedfishSystem {
             match self.write_boot(known, &shape).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.refusal().is_some_and(is_about_the_shape) => {
-                    tracing::debug!("{} does not take this boot override: {error}", self.client.origin());
+                    tracing::debug!("{} refused this boot override: {error}", self.client.origin());
                     first.get_or_insert(error);
                 }
                 Err(error) => return Err(error),

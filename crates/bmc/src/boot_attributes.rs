@@ -13,7 +13,7 @@ use crate::system::{Known, RedfishSystem};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttributeBoot {
     uri: Option<String>,
-    /// Whether something is armed there; `None` until somebody has looked. At rest it is not read again.
+    /// Whether something is armed there; `None` before it was read. At rest it is not read again.
     is_armed: Option<bool>,
 }
 
@@ -27,7 +27,7 @@ impl AttributeBoot {
 }
 
 impl RedfishSystem {
-    /// What the attributes will boot next, where that is how this firmware boots a virtual CD.
+    /// What the attributes boot next, on firmware that boots a virtual CD that way.
     pub(crate) async fn armed_by_attributes(&self, scope: Scope) -> Result<Option<BootOverride>, Error> {
         let Some(known) = self.known() else { return Ok(None) };
         let is_settled = known.attributes.is_armed == Some(false) && scope != Scope::Boot;
@@ -46,7 +46,7 @@ impl RedfishSystem {
         let armed = match found {
             Ok(attributes) => form.read(attributes.view()),
             Err(error) if error.is_about_this_resource() => {
-                tracing::debug!("what {} boots next cannot be told by its attributes: {error}", self.client.origin());
+                tracing::debug!("cannot read the boot attributes of {}: {error}", self.client.origin());
                 None
             }
             Err(error) => return Err(error),
@@ -70,7 +70,7 @@ impl RedfishSystem {
         Ok(true)
     }
 
-    /// Ends what the attributes would boot next. `true` when nothing else is armed either.
+    /// Clears what the attributes would boot next. Returns `true` if nothing else is armed either.
     pub(crate) async fn disarm_attributes(&self, known: &Known) -> Result<bool, Error> {
         let Some(form) = known.quirks.boot_attributes(&known.facts) else { return Ok(false) };
         if self.armed_by_attributes(Scope::Boot).await?.is_some() {
@@ -96,7 +96,7 @@ impl RedfishSystem {
 impl BootAttributes {
     fn read(&self, attributes: View<'_>) -> Option<BootOverride> {
         let value = |name: &str| attributes.text(&format!("/Attributes/{name}"));
-        // "Once" stays enabled when nothing is armed: only the device tells.
+        // "Once" stays enabled when nothing is armed: only the device shows it.
         let device = value(self.device).filter(|device| device != self.nothing)?;
         let target = match device.as_str() {
             device if device == self.cd => BootTarget::Cd,

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::error::Error;
 
 const FAILURES_TO_OPEN: u32 = 5;
-/// Shorter than what the engine waits between two tries, so that the two do not add up: when it asks, something is sent.
+/// Shorter than the engine's time between two tries, so that each of its tries sends something.
 const FIRST_COOL_DOWN: Duration = Duration::from_secs(8);
 const LONGEST_COOL_DOWN: Duration = Duration::from_secs(24);
 
@@ -27,7 +27,7 @@ struct State {
     last: Option<Trouble>,
 }
 
-/// What went wrong last, which is what is said of a BMC that is left alone.
+/// The last failure, which is reported while the breaker is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) kind: Kind,
@@ -94,7 +94,7 @@ impl Breaker {
         state.failures = state.failures.saturating_add(1);
         state.last = Some(last);
         let now = Instant::now();
-        // While it is open, only the probe's failure opens it anew; requests that were under way do not prolong it.
+        // While it is open, only a failed probe prolongs it; requests that were already sent do not.
         let may_open = state.open_until.is_none_or(|until| now >= until);
         if state.failures >= FAILURES_TO_OPEN && may_open {
             state.open_until = Some(now + state.cool_down.mul_f64(0.8 + 0.4 * jitter));

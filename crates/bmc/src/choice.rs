@@ -20,7 +20,7 @@ pub enum SystemChoice {
 }
 
 impl SystemChoice {
-    /// What a user wrote beside the address, else what the address itself says.
+    /// What the user set beside the address, otherwise what the address contains.
     pub fn of(written: Option<&str>, address: &crate::Address) -> Self {
         let written = written.map(str::trim).filter(|written| !written.is_empty());
         written.or(address.system()).map_or(Self::Only, |name| Self::Named(name.to_owned()))
@@ -90,7 +90,7 @@ impl RedfishSystem {
             let system = systems.swap_remove(at);
             return Ok(Chosen { system, baseboards: Some(baseboards), neighbours: Some(neighbours) });
         }
-        // Without having seen them all, neither "the only one" nor "not there" can be said.
+        // Unless all were read, neither "the only one" nor "not there" is known.
         if let Some(error) = unread.into_iter().next() {
             return Err(error);
         }
@@ -102,7 +102,7 @@ impl RedfishSystem {
         })
     }
 
-    /// The manager that the system names, else the one that names the system.
+    /// The manager that the system names, otherwise the one that names the system.
     pub(crate) async fn find_manager(&self, known: &Known) -> Result<Resource, Error> {
         if let Some(uri) = known.managers.first() {
             return self.client.get(uri, Care::Optional).await;
@@ -132,7 +132,7 @@ pub(crate) fn is_baseboard(uri: &str) -> bool {
     id.contains("hgx") || id.contains("baseboard")
 }
 
-/// Whether it says so, or does not say.
+/// Whether it states this, or states nothing.
 fn is_system(resource: &Resource) -> bool {
     resource.view().text("/@odata.type").is_none_or(|kind| kind.contains("ComputerSystem"))
 }
@@ -145,7 +145,8 @@ fn is_named(system: &Resource, wanted: &str) -> bool {
         || last_segment(&system.uri).eq_ignore_ascii_case(wanted)
 }
 
-/// One system is the one. Of several, the physical one that can be told what to boot; two alike are never chosen from.
+/// If there is one system, it is used. Of several, the physical one whose boot can be set; if there are two of these, none is
+/// chosen.
 fn the_host(systems: &[Resource]) -> Option<usize> {
     let can_boot = |system: &Resource| {
         let view = system.view();

@@ -26,20 +26,20 @@ use crate::wire::{Answer, Ask, ROOT, Wire, WireError};
 /// How long anybody waits for the end of a session.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// Whom to speak to, and as whom.
+/// A BMC and the credentials for it.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     /// Where.
     pub address: Address,
-    /// As whom.
+    /// Credentials.
     pub credentials: Credentials,
-    /// The firmware family, where the operator knows better than what the BMC tells.
+    /// The firmware family, if the user sets it.
     pub family: Option<Family>,
 }
 
 /// What is handed in from outside.
 pub struct Options {
-    /// Is told of every request.
+    /// Is called for every request.
     pub observer: Arc<dyn Observer>,
     /// The seed of all jitter.
     pub seed: u64,
@@ -53,12 +53,12 @@ impl Default for Options {
 
 /// One BMC: session, manners and what is known of it. Shared by all systems behind it.
 ///
-/// Is to be [closed](Client::close) before it is dropped: BMCs have few sessions. What is dropped all the same ends its session
-/// in the background.
+/// Must be [closed](Client::close) before it is dropped: BMCs have few sessions. If it is dropped without that, it ends its
+/// session in the background.
 pub struct Client {
     core: Arc<Core>,
     family: Option<Family>,
-    /// Logins run to their end even when who wanted them is cancelled; else a session would be lost on its way back.
+    /// Logins run to their end even when the caller is cancelled; otherwise a session could be lost.
     logins: TaskTracker,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum Care {
     Needed,
     /// It may be missing or broken.
     Optional,
-    /// There is another way to the same: no second try when the BMC says no.
+    /// There is another way to the same goal: no second try after a refusal.
     Attempt,
 }
 
@@ -106,8 +106,8 @@ impl Client {
         self.core.wire.transport().certificate()
     }
 
-    /// Ends the session; later requests fail. Takes ten seconds at most: a login that is under way ends its session by itself,
-    /// also when it comes later.
+    /// Ends the session; later requests fail. Takes ten seconds at most: a login in progress ends its session by itself, also
+    /// when it comes later.
     pub async fn close(&self) {
         tokio::time::timeout(CLOSING, self.core.session.close(&self.core.wire)).await.ok();
     }
@@ -194,7 +194,8 @@ impl Client {
         self.act(path, body, false).await
     }
 
-    /// Without If-Match, which iDRAC10 refuses; with it where it is asked for (Huawei), of the resource that the action is of.
+    /// Without If-Match, which iDRAC10 refuses. If the BMC requires it (Huawei), with the ETag of the resource that has the
+    /// action.
     async fn act(&self, path: &str, body: &Value, is_patient: bool) -> Result<Answer, Error> {
         let error = match Box::pin(self.change(Ask::with_body(Method::POST, path, body), is_patient)).await {
             Err(error) if error.refusal().is_some_and(|refusal| matches!(refusal.status, 412 | 428)) => error,
@@ -286,7 +287,7 @@ impl Client {
             let outcome = send().await;
             let (tries, after) = match &outcome {
                 Ok(answer) => (tries_for(answer, care, || wire.problem(answer)), retry::retry_after(&answer.headers)),
-                // It goes without, or there is another way; and it may well be this one that is too much for the BMC.
+                // There is another way, and this request may be what the BMC cannot handle.
                 Err(WireError::Transport(TransportError::TimedOut(_))) if care != Care::Needed => (1, None),
                 Err(WireError::Transport(error)) if error.is_transient() && care == Care::Optional => (2, None),
                 Err(WireError::Transport(error)) if error.is_transient() => (READS.tries, None),

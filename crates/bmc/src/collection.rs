@@ -26,7 +26,7 @@ pub(crate) struct Members {
 #[derive(Debug, Default)]
 pub(crate) struct Bodies {
     pub(crate) found: Vec<Resource>,
-    /// Listed, and refused for good.
+    /// Listed, and always refused.
     pub(crate) lacking: usize,
     /// Listed, and not to be had now.
     pub(crate) unread: usize,
@@ -58,7 +58,10 @@ impl Client {
             match self.list_pages(&with_query(uri, query), Care::Attempt).await {
                 Ok(members) => {
                     if members.len() + members.nameless > 0 && members.bodies().next().is_none() {
-                        tracing::debug!("{} announces $expand but does not do it; walking instead", self.origin());
+                        tracing::debug!(
+                            "{} announces $expand but ignores it; reading the members one by one",
+                            self.origin()
+                        );
                         self.service().await?.expand_does_not_work();
                     }
                     // Expanded to bodies that do not say where they are from.
@@ -73,7 +76,10 @@ impl Client {
                         || is_choked(&error) =>
                 {
                     let plain = self.list_pages(uri, care).await?;
-                    tracing::debug!("{} announces $expand but fails to do it ({error}); walking", self.origin());
+                    tracing::debug!(
+                        "{} announces $expand but fails ({error}); reading the members one by one",
+                        self.origin()
+                    );
                     let is_final = error.refusal().is_some_and(|refusal| !refusal.is_server_failure());
                     let service = self.service().await?;
                     if is_final {
@@ -98,8 +104,7 @@ impl Client {
         }
     }
 
-    /// Reads the members that have no body yet; tells how many are not there although they are listed, and how many could not be
-    /// read.
+    /// Reads the members that have no body yet; returns how many are listed and do not exist, and how many could not be read.
     pub(crate) async fn bodies_of(&self, members: Members) -> Result<Bodies, Error> {
         let (found, errors) = self.read_members(members, Care::Optional).await;
         let (mut lacking, mut unread) = (0, 0);
@@ -119,7 +124,7 @@ impl Client {
         Ok(Bodies { found, lacking, unread })
     }
 
-    /// Reads the members that have no body yet, and tells why some could not be read.
+    /// Reads the members that have no body yet, and returns why some could not be read.
     pub(crate) async fn read_members(&self, members: Members, care: Care) -> (Vec<Resource>, Vec<Error>) {
         let total = members.len();
         let read: Vec<Result<Resource, Error>> = futures::stream::iter(members.entries)
@@ -132,7 +137,7 @@ impl Client {
             match member {
                 Ok(resource) => found.push(resource),
                 Err(error) => {
-                    tracing::debug!("one of {total} members is left out: {error}");
+                    tracing::debug!("one of {total} members skipped: {error}");
                     errors.push(error);
                 }
             }
@@ -182,8 +187,8 @@ fn take_members(body: &mut Value) -> Vec<Value> {
     Vec::new()
 }
 
-/// A member with its body when it has one that can be believed (AMI expands to fragments without `Id` or `Name`, which every
-/// resource must have), else its link.
+/// A member with its body, if that is complete (AMI expands to fragments without `Id` or `Name`, which every resource must have),
+/// else its link.
 fn entry(member: Value) -> Option<Resource> {
     let view = View(&member);
     let is_whole = view.text("/Id").is_some() && view.has("/Name") && !view.has("/@Message.ExtendedInfo");

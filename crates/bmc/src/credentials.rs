@@ -33,11 +33,11 @@ impl Credentials {
         Some(value)
     }
 
-    /// A BMC may quote what it was sent: takes it out of its sentence.
+    /// A BMC may quote what it was sent: removes the secret from its message.
     pub(crate) fn redact(&self, mut text: String) -> String {
         let (username, password) = (self.username.expose_secret(), self.password.expose_secret());
         let pair = STANDARD.encode(format!("{username}:{password}"));
-        // A very short password would cut words apart and tell more than it hides.
+        // Removing a very short password would cut words apart and reveal more than it hides.
         for secret in [pair.as_str(), password] {
             if secret.len() >= 4 && text.contains(secret) {
                 text = text.replace(secret, "[password]");

@@ -1,4 +1,4 @@
-//! What can go wrong with a BMC, told so that a user knows which BMC, what happened and what to do.
+//! Errors of a BMC. Messages say which BMC, what happened and what to do.
 
 use engine::failure::{Failure, Kind};
 
@@ -40,8 +40,8 @@ pub enum Error {
         /// How it failed.
         why: String,
     },
-    /// A change was sent, and no answer came: only a look can tell what became of it.
-    #[error("{url} did not answer {method} {path}: {why}; whether it was carried out will be seen at the next look")]
+    /// A change was sent, and no answer came: only a look shows whether it took effect.
+    #[error("{url} did not answer {method} {path}: {why}; the next look shows whether it took effect")]
     ResultUnknown {
         /// The BMC.
         url: String,
@@ -57,7 +57,7 @@ pub enum Error {
     NotRedfish {
         /// The BMC.
         url: String,
-        /// What it said instead.
+        /// What it answered instead.
         why: String,
     },
     /// The certificate is not trusted.
@@ -94,7 +94,7 @@ pub enum Error {
     AuthenticationFailed {
         /// The BMC.
         url: String,
-        /// `: ` and what it said, or nothing.
+        /// `: ` and its message, or nothing.
         said: String,
     },
     /// The password must be changed first.
@@ -110,7 +110,7 @@ pub enum Error {
     SessionLimit {
         /// The BMC.
         url: String,
-        /// `: ` and what it said, or nothing.
+        /// `: ` and its message, or nothing.
         said: String,
     },
     /// The circuit breaker is open.
@@ -180,7 +180,7 @@ pub enum Error {
         said: String,
     },
     /// The answer makes no sense.
-    #[error("{url} answered something that makes no sense: {why}")]
+    #[error("{url} sent an answer that makes no sense: {why}")]
     BadAnswer {
         /// The BMC and path.
         url: String,
@@ -209,7 +209,7 @@ pub enum Error {
     },
 }
 
-/// An answer with an error status, and what the BMC said with it.
+/// An answer with an error status, and the BMC's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{method} {url} was answered with {status}: {problem}")]
 pub struct Refusal {
@@ -219,7 +219,7 @@ pub struct Refusal {
     pub url: String,
     /// The HTTP status.
     pub status: u16,
-    /// What the BMC said.
+    /// The BMC's message.
     pub problem: Problem,
 }
 
@@ -263,8 +263,8 @@ impl Error {
         }
     }
 
-    /// Whether an act that failed like this was certainly not carried out: the BMC understood it and said no, or has no such
-    /// function. Whatever else went wrong, only a look can tell.
+    /// Whether an act that failed like this was certainly not carried out: the BMC understood and refused it, or has no such
+    /// function. After any other error, only a look shows it.
     pub fn was_not_performed(&self) -> bool {
         match self {
             Self::Refused(refusal) => {
@@ -275,7 +275,7 @@ impl Error {
         }
     }
 
-    /// Whether the BMC cannot be spoken to at all, whatever it is asked.
+    /// Whether no request to the BMC can succeed.
     pub(crate) fn is_about_the_bmc(&self) -> bool {
         match self {
             Self::Refused(refusal) => refusal.status == 401 || refusal.problem.is_session_limit(),
@@ -298,14 +298,14 @@ impl Error {
 }
 
 impl Refusal {
-    /// Why, as far as status and messages tell.
+    /// Why, derived from status and messages.
     pub fn kind(&self) -> Kind {
         if self.problem.is_session_limit() {
             return Kind::SessionLimit;
         }
         match self.status {
             408 | 429 | 502 | 503 | 504 => Kind::Busy,
-            // What must be there is not: a BMC that starts shows its tree part by part.
+            // A required resource is missing: a starting BMC shows its tree part by part.
             404 if self.method == "GET" => Kind::ResourceMissing,
             404 | 405 | 501 => Kind::Unsupported,
             500..=599 => Kind::BadAnswer,
@@ -332,7 +332,7 @@ impl From<&Error> for Failure {
     }
 }
 
-/// An error as a whole sentence. What a BMC said brings its own full stop along.
+/// An error as a whole sentence. A BMC's message has its own full stop.
 fn sentence(error: &Error) -> String {
     let text = error.to_string().replace(".. ", ". ");
     let mut letters = text.chars();

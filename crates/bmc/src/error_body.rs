@@ -1,4 +1,4 @@
-//! What a BMC says when it says no: ExtendedInfo, plain text, HTML, or nothing, turned into one sentence.
+//! The body of an error answer (ExtendedInfo, plain text, HTML, or nothing), turned into one sentence.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ const NOT_READY: &[&str] = &[
 ];
 
 impl Problem {
-    /// Reads the body of an error answer, whatever it is.
+    /// Reads the body of an error answer of any form.
     pub(crate) fn read(status: u16, content_type: &str, body: &[u8]) -> Self {
         if let Ok(value) = lenient::parse(body) {
             return Self::from_json(&value);

@@ -1,4 +1,4 @@
-//! Sessions are ended also when nobody has the time to wait for it: BMCs have few, and keep a lost one for half an hour.
+//! Ends sessions in the background if the owner cannot wait: BMCs have few, and keep a lost one for half an hour.
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::client::Core;
 
-/// All that this process speaks to. A process that is told to go at once has nothing else left to find its sessions by.
+/// All BMCs that this process uses. A process that must end at once finds its sessions here.
 static OPEN: Mutex<Vec<Weak<Core>>> = Mutex::new(Vec::new());
-/// Logouts under way.
+/// Logouts in progress.
 static LEAVING: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
 
 pub(crate) fn remember(core: &Arc<Core>) {
@@ -28,7 +28,7 @@ pub(crate) fn part(core: &Arc<Core>) {
     }
     if Handle::try_current().is_err() {
         let origin = core.wire.origin();
-        tracing::warn!("a session on {origin} was not ended; it takes a place there until the BMC times it out");
+        tracing::warn!("a session on {origin} was not closed; it occupies a slot until it expires");
         return;
     }
     let core = core.clone();

@@ -1,4 +1,4 @@
-//! What a server is made of. Only the system itself is indispensable; any other part may be missing, broken or slow.
+//! The inventory of a server. Only the system itself is required; any other part may be missing, broken or slow.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -22,9 +22,9 @@ mod storage;
 use chassis::Enclosure;
 pub(crate) use pile::Pile;
 
-/// What is not read by then is left out and said to be missing, so that a slow part does not cost the whole inventory.
+/// What is not read by then is reported as missing, so that a slow part does not cost the whole inventory.
 const PATIENCE: Duration = Duration::from_secs(200);
-/// What a registration may cost. Only lists that come in one piece, and what a server is chosen by, are read beyond that.
+/// How many requests a registration may cost. Beyond that, only lists in one piece and what placement needs are read.
 const REQUESTS: u64 = 30;
 /// A baseboard's parts are read one by one only up to here: eight GPUs and what drives them.
 const BASEBOARD_TO_WALK: usize = 16;
@@ -41,7 +41,7 @@ pub(super) struct Round {
     sent_before: u64,
     unread: Mutex<Vec<Part>>,
     enclosure: Enclosure,
-    /// How many more disks, and what they hang on, may be read one by one; `None` if that does not matter.
+    /// How many more disks and controllers may be read one by one; `None` for no limit.
     disks_left: OnceLock<Option<AtomicUsize>>,
     /// Whether there are more of them.
     has_put_off: AtomicBool,
@@ -210,7 +210,7 @@ impl RedfishSystem {
             self.client.get(&system.uri, Care::Needed).await?;
         }
         if hardware.goes_on && !hardware.unread.contains(&Part::Drives) {
-            tracing::debug!("{} lists many disks one by one; the others are read later", self.client.origin());
+            tracing::debug!("{} lists many disks one by one; the rest is read later", self.client.origin());
             hardware.unread.push(Part::Drives);
             hardware.unread.sort_unstable();
         }
@@ -241,12 +241,12 @@ impl RedfishSystem {
         Ok(T::default())
     }
 
-    /// Nothing instead of an error when the BMC lacks this, or cannot tell it now. That it cannot be asked for anything is an error
+    /// `None` instead of an error if the BMC lacks this, or cannot show it now. That it cannot be asked for anything is an error
     /// of the whole inventory.
     fn leniently<T: Default>(&self, round: &Round, part: Part, outcome: Result<T, Error>) -> Result<T, Error> {
         match outcome {
             Err(error) if error.is_about_this_resource() => {
-                tracing::debug!("{} of {} left out: {error}", part.as_str(), self.client.origin());
+                tracing::debug!("{} of {} skipped: {error}", part.as_str(), self.client.origin());
                 Ok(T::default())
             }
             Err(error) if !error.is_about_the_bmc() => {
@@ -258,7 +258,7 @@ impl RedfishSystem {
         }
     }
 
-    /// How the server takes images: who places a claim wants to know. Nobody needs it to register.
+    /// How the server takes images, for placement. Registration does not need it.
     async fn virtual_media(&self, round: &Round) -> Result<Option<VirtualMedia>, Error> {
         match tokio::time::timeout_at(round.until, self.look_at_media()).await {
             Ok(Ok(found)) => {
@@ -323,7 +323,7 @@ impl RedfishSystem {
         let members = self.members(system, "Memory").await?;
         if sum > 0 && members.bodies().next().is_none() && members.len() > self.left(round) {
             tracing::debug!(
-                "{} lists {} memory modules one by one; summed up instead",
+                "{} lists {} memory modules one by one; using the summary",
                 self.client.origin(),
                 members.len()
             );
@@ -333,7 +333,7 @@ impl RedfishSystem {
         let modules = read::memory_modules(&found);
         let is_partial = lacking + unread > 0;
         let read: u64 = modules.iter().filter_map(|module| module.capacity_mib).sum();
-        // What the modules have in all is a little more than what the system may use.
+        // The modules have a little more in all than the system can use.
         if unread > 0 || (lacking > 0 && (sum == 0 || read < sum / 100 * 98)) {
             round.missed(Part::Memory);
         }
@@ -357,7 +357,7 @@ impl RedfishSystem {
             let baseboard = match self.client.get(uri, Care::Attempt).await {
                 Ok(baseboard) => baseboard,
                 Err(error) => {
-                    tracing::debug!("the baseboard {uri} of {} left out: {error}", self.client.origin());
+                    tracing::debug!("baseboard {uri} of {} skipped: {error}", self.client.origin());
                     continue;
                 }
             };
@@ -393,7 +393,7 @@ impl RedfishSystem {
             self.client.bodies(members).await
         };
         read.await.unwrap_or_else(|error: Error| {
-            tracing::debug!("{name} of a baseboard of {} left out: {error}", self.client.origin());
+            tracing::debug!("{name} of a baseboard of {} skipped: {error}", self.client.origin());
             Vec::new()
         })
     }
@@ -455,7 +455,7 @@ impl RedfishSystem {
             });
         }
         if members.bodies().next().is_none() && members.len() > self.left(round) {
-            tracing::debug!("{} lists {} pieces of firmware one by one; left out", self.client.origin(), members.len());
+            tracing::debug!("{} lists {} pieces of firmware one by one; skipped", self.client.origin(), members.len());
             return Ok(Vec::new());
         }
         let found = self.bodies(round, Part::Firmware, members).await?;

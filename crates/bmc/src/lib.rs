@@ -1,7 +1,7 @@
 //! Speaks to baseboard management controllers: a thin, lenient Redfish client over a [`Transport`].
 //!
 //! The way of a request: [`RedfishSystem`] (what a server can be asked) → [`Client`] (manners: session, retries, breaker) →
-//! [`Transport`] (bytes). What differs between vendors is data in [`quirks`], never a branch in the flow.
+//! [`Transport`] (bytes). Differences between vendors are data in [`quirks`], never a branch in the flow.
 
 use engine::server::{BootOverride, Scope, Seen};
 use futures::future::BoxFuture;
@@ -58,7 +58,7 @@ pub enum Manner {
 
 /// One server, through its BMC.
 ///
-/// Acts are idempotent and do not wait for their effect: whoever acts looks again, and escalates. Every call is bounded in time.
+/// Acts are idempotent and do not wait for their effect: the caller looks again, and escalates. Every call has a time limit.
 pub trait Bmc: Send + Sync {
     /// Looks at the server.
     fn look(&self, scope: Scope) -> BoxFuture<'_, Result<Seen, Error>>;
@@ -68,7 +68,7 @@ pub trait Bmc: Send + Sync {
     fn power_off(&self, manner: Manner) -> BoxFuture<'_, Result<(), Error>>;
     /// Restarts it; powers it on when it is off.
     fn restart(&self, manner: Manner) -> BoxFuture<'_, Result<(), Error>>;
-    /// Puts an image into the virtual CD drive; whatever was in there is ejected first.
+    /// Puts an image into the virtual CD drive; an image that is in there is ejected first.
     fn insert_media<'a>(&'a self, image: &'a str) -> BoxFuture<'a, Result<(), Error>>;
     /// Empties all virtual CD drives.
     fn eject_media(&self) -> BoxFuture<'_, Result<(), Error>>;

@@ -74,7 +74,7 @@ pub(crate) struct Drive {
     etag: Option<String>,
     image: Option<String>,
     inserted: bool,
-    /// How it takes images, if it says so.
+    /// How it takes images, if it states that.
     protocols: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ impl RedfishSystem {
         Ok(Found { drives, is_disabled, is_shared, schemes: schemes(&slots.drives, known.quirks) })
     }
 
-    /// Switches images from afar on, where the BMC says that they are off, and waits for the drives to come.
+    /// Enables remote media if the BMC reports them as disabled, and waits for the drives to appear.
     async fn enable_remote_media(&self, known: &Known) -> Result<Known, Error> {
         if !known.manager_was_read && known.media_of_manager.is_none() && known.slots.is_none() {
             // Finding the drives reads the manager.
@@ -124,7 +124,7 @@ impl RedfishSystem {
         }
         let mut known = self.known().unwrap_or_else(|| known.clone());
         if known.remote_media.is_disabled {
-            // Somebody may have switched them on since.
+            // Somebody may have enabled them since.
             self.read_manager(&known).await?;
             known = self.known().unwrap_or(known);
             if !known.remote_media.is_disabled {
@@ -140,7 +140,7 @@ impl RedfishSystem {
                 "take an image: remote media are switched off in its settings (RMediaStatus); switch them on there",
             ));
         };
-        tracing::info!("remote media of {} are switched off; switching them on", self.client.origin());
+        tracing::info!("remote media of {} are disabled; enabling them", self.client.origin());
         let answer = self.client.post(&target, &json!({"RMediaState": "Enable"})).await?;
         self.client.follow(answer).await?;
         self.update(|known| known.slots = None);
@@ -170,13 +170,13 @@ impl RedfishSystem {
             self.update(|known| known.neighbours = Some(others));
             known = self.known().unwrap_or(known);
         }
-        // With no other server there is nobody to share with.
+        // Without another server, nothing is shared.
         if known.neighbours == Some(0) {
             return Ok(false);
         }
         if !known.manager_was_read {
             match self.read_manager(&known).await {
-                // Who cannot be asked may serve them all.
+                // A manager that cannot be read may serve all of them.
                 Err(error) if error.is_about_this_resource() => return Ok(true),
                 read => read?,
             };
@@ -224,7 +224,7 @@ impl RedfishSystem {
         }))
     }
 
-    /// Another server may run from what is in a shared drive. Whoever knows that nobody does ejects it first.
+    /// Another server may run from the image in a shared drive. A caller who knows that none does ejects it first.
     async fn check_that_it_is_empty(&self, drive: &Drive, image: &str) -> Result<(), Error> {
         let now = Drive::read(&self.client.get(&drive.uri, Care::Needed).await?);
         if !now.media().is_occupied() {
@@ -251,7 +251,7 @@ impl RedfishSystem {
         Ok(())
     }
 
-    /// The drives of the manager, where those of the system are used: iDRAC 6 has both, and who came before us may have used the
+    /// The drives of the manager, where those of the system are used: iDRAC 6 has both, and an earlier client may have used the
     /// others.
     async fn drives_elsewhere(&self, used: &Slots) -> Result<Vec<Drive>, Error> {
         let Some(known) = self.known() else { return Ok(Vec::new()) };
@@ -355,7 +355,7 @@ impl RedfishSystem {
             // A firmware update may move them.
             Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {
                 let found = self.find_slots(known).await?;
-                // Drives that are nowhere any more will be back when the BMC has started.
+                // Drives that have disappeared come back when the BMC has started.
                 if found.drives.is_empty() {
                     self.remember(slots);
                     return Err(error);
@@ -531,7 +531,7 @@ impl RedfishSystem {
                 format!("{} (status {})", refusal.problem, refusal.status)
             }
             Error::TaskFailed { said, .. } => said.clone(),
-            // Whatever it says, it may quote the URL.
+            // Its message may quote the URL.
             Error::Refused(refusal) => {
                 let shown = server::without_secrets(image);
                 let mut refusal = refusal.clone();
@@ -573,7 +573,7 @@ fn is_no_image(shown: &str) -> bool {
     ["none", "null", "n/a", "-"].iter().any(|word| shown.eq_ignore_ascii_case(word))
 }
 
-/// Whether a drive says in so many words that there is no image, whatever else it says.
+/// Whether a drive states explicitly that there is no image.
 fn says_empty(resource: &Resource) -> bool {
     resource.view().text("/Image").is_some_and(|image| is_no_image(&image))
 }
@@ -585,7 +585,7 @@ fn rank(resource: &Resource, quirks: &Quirks) -> (usize, bool) {
     (preferred, !resource.view().has("/Actions/#VirtualMedia.InsertMedia"))
 }
 
-/// The parameter that the BMC says it misses.
+/// The parameter that is missing, according to the BMC.
 fn wanted_extra(refusal: &Refusal, extras: &[InsertExtra]) -> Option<InsertExtra> {
     let problem = &refusal.problem;
     let named = [
@@ -605,7 +605,7 @@ fn protocol_of(image: &str) -> String {
 }
 
 /// By which schemes images are fetched, where that is certain: firmware of which it is known, and drives that list HTTPS and not
-/// HTTP. Other lists tell less than the BMC takes.
+/// HTTP. Other lists are incomplete.
 fn schemes(drives: &[Drive], quirks: &Quirks) -> Vec<String> {
     let lists =
         |drive: &Drive, protocol: &str| drive.protocols.iter().any(|listed| listed.eq_ignore_ascii_case(protocol));
@@ -620,7 +620,7 @@ fn schemes(drives: &[Drive], quirks: &Quirks) -> Vec<String> {
 fn hint(image: &str, protocols: &[String], quirks: &Quirks) -> Option<String> {
     let scheme = image.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()).unwrap_or_default();
     let protocol = protocol_of(image);
-    // Only said after a refusal: some BMCs take more than they list.
+    // Only shown after a refusal: some BMCs take more than they list.
     if !protocols.is_empty() && !protocols.iter().any(|listed| listed.eq_ignore_ascii_case(&protocol)) {
         return Some(format!(
             "This BMC takes images by {} only, and this one is offered by {protocol}",

@@ -1,10 +1,10 @@
-//! Who wants to know of every request: metrics.
+//! Observes every request, for metrics.
 
 use std::time::Duration;
 
 use http::Method;
 
-/// Is told of each exchange with a BMC, retries included.
+/// Is called for each exchange with a BMC, retries included.
 pub trait Observer: Send + Sync {
     /// One request was sent, and answered or given up after that time. `outcome` is one of a small fixed set, fit for a metric label: `ok`, `unauthorized`, `refused`,
     /// `failed`, `busy`, `unreachable`, `timeout`, `untrusted`, `garbled`.

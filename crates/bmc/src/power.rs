@@ -1,4 +1,4 @@
-//! Power: acts are sent, not waited for; a refusal is checked against what the server is doing already.
+//! Power: commands are sent without waiting for their effect; after a refusal, the present power state is checked.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ impl ResetAction {
     }
 }
 
-/// What an act is to bring about.
+/// The goal of an act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goal {
     On,
@@ -159,7 +159,7 @@ impl RedfishSystem {
             if goal.is_reached(power) {
                 return Ok(());
             }
-            // It failed over it, so it may have carried it out all the same: a second one would be one too many.
+            // It failed while carrying it out, so the act may have taken effect: do not send it again.
             if goal == Goal::Restart && power != PowerState::Off && refusal.is_server_failure() {
                 return Err(error);
             }
@@ -233,7 +233,7 @@ impl RedfishSystem {
             .find(|kind| allowed.is_empty() || allowed.iter().any(|word| word == kind))
             .unwrap_or("GracefulRestart");
         match self.client.post_once(&target, &json!({"ResetType": kind})).await {
-            // It answered a moment ago; that it does not any more is what was asked for.
+            // It answered a moment ago; that it no longer does is the effect of the act.
             Ok(_) | Err(Error::Unreachable { .. } | Error::ResultUnknown { .. }) => Ok(()),
             Err(error) => Err(error),
         }

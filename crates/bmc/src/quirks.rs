@@ -52,7 +52,7 @@ pub enum ClearForm {
     TargetNone,
     /// Disabled, target Pxe: None is refused together with Enabled.
     TargetPxe,
-    /// Cannot be ended; the disk is chosen for good.
+    /// Cannot be cleared; the disk is set permanently.
     Disk,
 }
 
@@ -74,7 +74,7 @@ pub enum VirtualCd {
     Override,
     /// By attributes of the manager, on firmware that needs it.
     Attributes(&'static BootAttributes),
-    /// Not over Redfish; says what to do instead.
+    /// Not over Redfish; with what to do instead.
     Impossible(&'static str),
 }
 
@@ -83,7 +83,7 @@ pub enum VirtualCd {
 pub struct BootAttributes {
     /// The attribute that names the device.
     pub device: &'static str,
-    /// The attribute that says whether it holds for one boot only.
+    /// The attribute for "one boot only".
     pub once: &'static str,
     /// The virtual CD.
     pub cd: &'static str,
@@ -123,13 +123,13 @@ pub struct Quirks {
     pub installed_prefix: Option<&'static str>,
     /// Message ids that mean "too early" for a change of power, beside the general ones.
     pub power_conflicts: &'static [&'static str],
-    /// Where the progress of the self test is told, beside `BootProgress`.
+    /// Where the progress of POST is reported, beside `BootProgress`.
     pub post_state: Option<&'static str>,
-    /// Whether the manager must be read to tell the generation.
+    /// Whether the manager must be read to find the generation.
     pub needs_manager: bool,
     /// How a virtual CD is booted.
     pub virtual_cd: VirtualCd,
-    /// What the ids of firmware end with that is not installed yet.
+    /// Suffix of the ids of firmware that is not installed yet.
     pub pending_suffix: Option<&'static str>,
     /// Whether GPUs hang on a baseboard that is listed as a system of its own.
     pub has_baseboard: bool,
@@ -142,14 +142,14 @@ impl Quirks {
         let processor = facts.processor.as_deref().unwrap_or_default().to_ascii_lowercase();
         let since = form.not_since.iter().find(|(word, _)| processor.contains(word)).map(|(_, since)| *since);
         let is_new = since.is_some_and(|since| {
-            // A version that is not told is taken for a new one: the standard way.
+            // An unknown version counts as a new one, which follows the standard.
             facts.manager_firmware.as_deref().is_none_or(|version| numbers(version) >= numbers(since))
         });
         (!is_new).then_some(form)
     }
 }
 
-/// By the book; every row says only where it differs.
+/// The standard; each row states only where it differs.
 const BOOK: Quirks = Quirks {
     family: Family::Generic,
     name: "generic",
@@ -266,7 +266,7 @@ pub static TABLE: &[Quirks] = &[
     Quirks { family: Family::Sushy, name: "sushy", clear: ClearForm::Disk, ..BOOK },
 ];
 
-/// Words by which a family is known, in what a BMC says about itself.
+/// Words that identify a family in what a BMC reports about itself.
 const WORDS: &[(&str, Family)] = &[
     ("dell", Family::DellIdrac9),
     ("hpe", Family::HpeIlo5),
@@ -289,7 +289,7 @@ const WORDS: &[(&str, Family)] = &[
     ("sushy", Family::Sushy),
 ];
 
-/// A generation within a family, told by a second fact.
+/// A generation within a family, found by a second fact.
 const REFINEMENTS: &[Refinement] = &[
     Refinement {
         from: Family::DellIdrac9,
@@ -336,10 +336,10 @@ struct Refinement {
     to: Family,
 }
 
-/// What a BMC says about itself; more is learnt as more is read.
+/// What a BMC reports about itself; more is known as more is read.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// `Vendor` of the service root: who made the firmware.
+    /// `Vendor` of the service root: the maker of the firmware.
     pub vendor: Option<String>,
     /// `Product` of the service root.
     pub product: Option<String>,
@@ -349,11 +349,11 @@ pub struct Facts {
     pub system_id: Option<String>,
     /// The model of its processors.
     pub processor: Option<String>,
-    /// Who made the system.
+    /// Maker of the system.
     pub system_manufacturer: Option<String>,
     /// The system's model.
     pub system_model: Option<String>,
-    /// Who made the manager.
+    /// Maker of the manager.
     pub manager_manufacturer: Option<String>,
     /// The manager's model.
     pub manager_model: Option<String>,

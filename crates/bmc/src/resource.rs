@@ -48,7 +48,7 @@ pub(crate) fn path_of(link: &str) -> Option<String> {
     }
 }
 
-/// What vendors write where nothing was filled in.
+/// Placeholders that vendors write into empty fields.
 const PLACEHOLDERS: &[&str] = &[
     "n/a",
     "na",
@@ -72,7 +72,7 @@ fn is_placeholder(text: &str) -> bool {
     PLACEHOLDERS.contains(&text.to_ascii_lowercase().as_str()) || text.chars().all(|c| matches!(c, '0' | '-' | '.'))
 }
 
-/// Lower case with hyphens; `None` for what names nothing: BlueField says "" in NIC mode, boards without one say zeros.
+/// Lower case with hyphens; `None` for placeholders: BlueField has "" in NIC mode, boards without one have zeros.
 pub(crate) fn uuid(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches('{').trim_end_matches('}').to_ascii_lowercase();
     let digits: String = text.chars().filter(|c| *c != '-').collect();
@@ -103,7 +103,7 @@ impl<'a> View<'a> {
         self.0.pointer(pointer).is_some()
     }
 
-    /// A text that says something; numbers are taken as text (ZTE's `Socket`).
+    /// A non-empty text; numbers are taken as text (ZTE's `Socket`).
     pub(crate) fn text(self, pointer: &str) -> Option<String> {
         match self.at(pointer)? {
             Value::String(text) => {
@@ -115,7 +115,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A text that tells one thing from another: not what a vendor writes where nothing was filled in.
+    /// A text that identifies something, not a vendor's placeholder.
     pub(crate) fn identity(self, pointer: &str) -> Option<String> {
         self.text(pointer).filter(|text| !is_placeholder(text))
     }
@@ -209,7 +209,7 @@ fn odd<T>(pointer: &str, wanted: &str, found: &Value) -> Option<T> {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
-    tracing::debug!(field = pointer, "the BMC gave {found} where {wanted} belongs; the field is left out");
+    tracing::debug!(field = pointer, "the BMC sent {found} instead of {wanted}; field ignored");
     None
 }
 

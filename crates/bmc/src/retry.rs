@@ -47,7 +47,7 @@ impl Dice {
     }
 }
 
-/// What `Retry-After` asks for: seconds, or a date that is compared with the BMC's own clock.
+/// The time in `Retry-After`: seconds, or a date that is compared with the BMC's own clock.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = if let Ok(seconds) = text.parse::<u64>() {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::resource::View;
 
-/// What the service root said, in short; the body is not kept.
+/// A summary of the service root; the body is not kept.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) vendor: Option<String>,

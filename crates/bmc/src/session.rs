@@ -29,7 +29,7 @@ pub(crate) enum Standing {
         token: HeaderValue,
         uri: Option<String>,
     },
-    /// No sessions on this BMC, or none left; `until` says when to try again.
+    /// No sessions on this BMC, or none left; try again at `until`.
     Basic {
         until: Option<Instant>,
         because_of_limit: bool,
@@ -153,7 +153,7 @@ impl Session {
         let url = || wire.origin().to_owned();
         if answer.is_success() {
             let Some(token) = answer.headers.get(X_AUTH_TOKEN) else {
-                tracing::debug!("{} answers a login without a token; going on with Basic", wire.origin());
+                tracing::debug!("{} answered a login without a token; using Basic authentication", wire.origin());
                 return Standing::Basic { until: None, because_of_limit: false };
             };
             // A copy: a clone would keep all that was read together with it.
@@ -162,7 +162,7 @@ impl Session {
             wire.learn_token(&token);
             let body = answer.json().unwrap_or_default();
             let body = View(&body);
-            // By whatever name it calls itself in there: a session that cannot be found again cannot be ended.
+            // Under any host name in there: a session that cannot be found again cannot be ended.
             let uri = answer
                 .header(LOCATION)
                 .and_then(path_of)
@@ -249,16 +249,15 @@ impl Session {
         Ok(Verdict::Again)
     }
 
-    /// Ends the session and lets no further request through. Waits for a login that is under way, which has its turn until it has
-    /// ended its own session.
+    /// Ends the session and lets no further request through. Waits for a login in progress, which has its turn until it has ended
+    /// its own session.
     pub(crate) async fn close(&self, wire: &Wire) {
         let left = self.shut(wire);
         let logged_in = async { drop(self.logging_in.lock().await) };
         farewell::counted(async { futures::join!(left.end(wire), logged_in) }).await;
     }
 
-    /// Lets no further request through, and gives away what there was; whoever takes it ends it. A login that is under way ends
-    /// its own session.
+    /// Lets no further request through, and returns the session; the caller ends it. A login in progress ends its own session.
     pub(crate) fn shut(&self, wire: &Wire) -> Standing {
         wire.close();
         let mut state = self.state();
@@ -304,7 +303,8 @@ impl Standing {
         matches!(self, Self::Token { .. })
     }
 
-    /// Ends the session, if this is one. A BMC that is busy or drops the connection is asked again: what ended is not ended twice.
+    /// Ends the session, if this is one. If the BMC is busy or drops the connection, it is tried again: ending a session twice
+    /// does no harm.
     pub(crate) async fn end(self, wire: &Wire) {
         let Self::Token { token, uri: Some(uri) } = self else { return };
         let ask = Ask { method: Method::DELETE, authorisation: Some((X_AUTH_TOKEN, token)), ..Ask::get(&uri) };
@@ -320,7 +320,7 @@ impl Standing {
             false
         };
         if !tokio::time::timeout(LOGOUT_TIMEOUT, ask_again).await.unwrap_or(false) {
-            tracing::debug!("the session on {} could not be ended; the BMC will time it out", wire.origin());
+            tracing::debug!("cannot close the session on {}; it will expire", wire.origin());
         }
     }
 }

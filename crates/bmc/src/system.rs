@@ -20,7 +20,7 @@ use crate::quirks::{self, Facts, Quirks};
 use crate::resource::{Resource, View, same_uri};
 use crate::{Bmc, Manner};
 
-/// However slow a BMC is, nobody waits longer than this for one operation.
+/// The time limit of one operation, however slow the BMC is.
 const OPERATION: Duration = Duration::from_mins(2);
 /// But for the inventory: thirty answers of a BMC that needs ten seconds for each.
 const INVENTORY: Duration = Duration::from_mins(4);
@@ -46,7 +46,7 @@ pub(crate) struct Known {
     pub(crate) facts: Facts,
     pub(crate) reset: ResetAction,
     pub(crate) boot: BootView,
-    /// The settings object of the system, and what it says about booting once it was read.
+    /// The settings object of the system, and its boot override once it was read.
     pub(crate) settings: Option<String>,
     pub(crate) settings_boot: Option<SettingsBoot>,
     pub(crate) managers: Vec<String>,
@@ -59,11 +59,11 @@ pub(crate) struct Known {
     pub(crate) slots: Option<Slots>,
     /// Whether the manager serves images from afar at all, where that can be switched.
     pub(crate) remote_media: RemoteMedia,
-    /// Baseboards that are listed as systems beside this one; `None` where nobody has looked.
+    /// Baseboards that are listed as systems beside this one; `None` before they were read.
     pub(crate) baseboards: Option<Vec<String>>,
-    /// How many other servers are listed beside this one; `None` where nobody has looked.
+    /// How many other servers are listed beside this one; `None` before they were read.
     pub(crate) neighbours: Option<usize>,
-    /// What the manager's attributes say about booting, where that is how a virtual CD is booted.
+    /// The boot attributes of the manager, on BMCs that boot a virtual CD that way.
     pub(crate) attributes: AttributeBoot,
 }
 
@@ -126,7 +126,7 @@ impl RedfishSystem {
                 None => self.find().await,
             },
             Err(error) if error.refusal().is_some_and(|refusal| refusal.status == 404) => {
-                tracing::debug!("{} has no {} any more; looking for the system anew", self.client.origin(), known.uri);
+                tracing::debug!("{} no longer has {}; looking for the system again", self.client.origin(), known.uri);
                 *self.slot() = None;
                 self.find().await
             }
@@ -134,7 +134,7 @@ impl RedfishSystem {
         }
     }
 
-    /// What is known, for an act: the system was seen, and its generation is clear.
+    /// What is known about the system, for an act: it was read, and its generation is known.
     pub(crate) async fn ready_to_act(&self) -> Result<Known, Error> {
         let known = match self.known() {
             Some(known) => known,
@@ -142,7 +142,7 @@ impl RedfishSystem {
         };
         if known.quirks.needs_manager && !known.manager_was_read {
             if let Err(error) = self.read_manager(&known).await {
-                tracing::debug!("the manager cannot be read, its generation is guessed: {error}");
+                tracing::debug!("the manager cannot be read; guessing its generation: {error}");
             }
             return Ok(self.known().unwrap_or(known));
         }
@@ -162,7 +162,7 @@ impl RedfishSystem {
             known.remote_media = RemoteMedia::read(manager.view());
             let servers = manager.view().links("/Links/ManagerForServers");
             known.manager_is_shared = if servers.is_empty() {
-                // It does not say, so whatever is listed beside this one may be its own as well.
+                // It does not state this, so what is listed beside this one may be its own, too.
                 known.neighbours.is_some_and(|others| others > 0)
             } else {
                 servers.iter().any(|uri| !is_baseboard(uri) && !same_uri(uri, &known.uri))
@@ -225,7 +225,7 @@ impl RedfishSystem {
         Ok((known, system))
     }
 
-    /// Remembers what a read of the system tells about where things are.
+    /// Remembers the links of the system.
     fn absorb(&self, system: &Resource) -> Option<Known> {
         let mut slot = self.slot();
         let known = slot.as_mut()?;
@@ -264,7 +264,7 @@ impl Known {
         self.reset.learn(&system.uri, view);
         self.boot = BootView::read(view);
         self.settings = view.link("/@Redfish.Settings/SettingsObject");
-        // Huawei's 1288H says Managers where the standard says ManagedBy.
+        // Huawei's 1288H has Managers instead of ManagedBy.
         self.managers = view.links("/Links/ManagedBy");
         if self.managers.is_empty() {
             self.managers = view.links("/Links/Managers");
@@ -352,7 +352,7 @@ fn progress(system: View<'_>, quirks: &Quirks) -> BootProgress {
         Some("None") => BootProgress::NotStarted,
         Some("OSBootStarted") => BootProgress::PostFinished,
         Some("OSRunning") => BootProgress::OsStarted,
-        // BlueField says OEM, and OsIsRunning beside it.
+        // BlueField has OEM, and OsIsRunning beside it.
         Some("OEM") => match system.text("/BootProgress/OemLastState") {
             Some(state) if state.contains("OsIsRunning") => BootProgress::OsStarted,
             _ => BootProgress::NotReported,

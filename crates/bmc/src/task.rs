@@ -1,4 +1,4 @@
-//! Long work on a BMC: 202 and a monitor. Followed for a while, and never believed blindly: whoever acts looks again.
+//! Tasks of a BMC: 202 and a monitor. Followed for a while, and never trusted blindly: the caller looks again.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::resource::{View, path_of};
 use crate::retry;
 use crate::wire::Answer;
 
-/// What takes longer is left to the next look.
+/// After this time, the next look shows the result.
 const FOLLOW: Duration = Duration::from_mins(1);
-/// Less and less often, and never earlier than the BMC says: one that works is not helped by questions.
+/// At growing intervals, and never earlier than the BMC asks: polling slows it down.
 const FIRST_POLL: Duration = Duration::from_secs(2);
 const SLOWEST_POLL: Duration = Duration::from_secs(15);
 /// A fresh job may be unknown for half a minute (iDRAC).
@@ -22,8 +22,8 @@ const UNKNOWN_AT_FIRST: u32 = 3;
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
 
 impl Client {
-    /// Follows what an action began. Ends well when the task does, when it is still going on after a minute, and when the BMC has
-    /// forgotten it: reading back tells what became of it.
+    /// Follows the task of an action. Succeeds if the task does, if it still runs after a minute, and if the BMC has forgotten
+    /// it: reading back shows the result.
     pub(crate) async fn follow(&self, answer: Answer) -> Result<(), Error> {
         if answer.status != 202 {
             return Ok(());
@@ -31,7 +31,7 @@ impl Client {
         let Some(monitor) = Self::monitor_of(&answer) else { return Ok(()) };
         let watch = self.watch(&monitor, retry::retry_after(&answer.headers));
         tokio::time::timeout(FOLLOW, watch).await.unwrap_or_else(|_| {
-            tracing::debug!(monitor, "still running on {}; not waiting any longer", self.origin());
+            tracing::debug!(monitor, "task still running on {}; no longer waiting", self.origin());
             Ok(())
         })
     }
@@ -66,7 +66,7 @@ impl Client {
             poll = (poll * 2).min(SLOWEST_POLL);
             pause = retry::retry_after(&answer.headers).unwrap_or_default().max(poll);
             match answer.status {
-                // OpenBMC answers 204 once and then knows nothing any more; iDRAC purges finished tasks after a minute.
+                // OpenBMC answers 204 once and then forgets the task; iDRAC removes finished tasks after a minute.
                 404 | 410 if was_seen || unknown >= UNKNOWN_AT_FIRST => return Ok(()),
                 404 | 410 => {
                     unknown += 1;

@@ -1,4 +1,4 @@
-//! Whom to believe that it is the BMC: system roots, a CA bundle, a pinned certificate, the first one seen, or anyone.
+//! Which certificate to trust: system roots, a CA bundle, a pinned certificate, the first one seen, or any.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,8 +23,8 @@ pub enum Trust {
     CaBundle(String),
     /// It is exactly this certificate; name and dates do not matter.
     Pin(Fingerprint),
-    /// Whichever certificate is shown first, and from then on only that one. Who asks for this stores what was seen
-    /// (`Seen::certificate`) and pins it the next time.
+    /// The certificate that is shown first, and from then on only that one. The caller stores what was seen (`Seen::certificate`)
+    /// and pins it the next time.
     FirstUse,
     /// Not at all.
     Anything,
@@ -173,7 +173,7 @@ impl ServerCertVerifier for Verifier {
         Err(rustls::Error::InvalidCertificate(CertificateError::Other(mismatch)))
     }
 
-    // A certificate is public: that the BMC holds its key is only proven by these two. Who trusts anything gets no proof, so
+    // A certificate is public: only these two prove that the BMC has its key. With any certificate trusted there is no proof, so
     // that certificates which webpki cannot even parse (X.509 v1 on old firmware) still connect.
     fn verify_tls12_signature(
         &self,
@@ -216,7 +216,7 @@ fn system_verifier() -> Result<Arc<WebPkiServerVerifier>, Error> {
         .get_or_init(|| {
             let loaded = rustls_native_certs::load_native_certs();
             for error in &loaded.errors {
-                tracing::warn!(%error, "a root certificate of this machine cannot be read");
+                tracing::warn!(%error, "cannot read a root certificate of this machine");
             }
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(loaded.certs);

@@ -91,7 +91,7 @@ impl<S, E: Display> InProcess<S, E> {
 }
 
 impl<S, E> InProcess<S, E> {
-    /// Answers through this service, and says what its errors mean.
+    /// Answers through this service, and maps its errors.
     pub fn judging(service: S, judge: fn(E) -> TransportError) -> Self {
         Self { service, judge }
     }

@@ -78,7 +78,7 @@ impl<'a> Ask<'a> {
 /// What came back. Not to be shown: a login brings a token.
 #[derive(Clone)]
 pub(crate) struct Answer {
-    /// What was asked in the end: redirects are followed.
+    /// The final URL: redirects are followed.
     pub(crate) path: String,
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -116,7 +116,7 @@ impl Answer {
         lenient::parse(&self.body).ok()
     }
 
-    /// The resource that was read. What is wrong with it may quote what the BMC was sent in confidence.
+    /// The resource that was read. Error messages may quote secrets that the BMC was sent.
     fn resource(&self, origin: &str) -> Result<Resource, Error> {
         let body: Value = lenient::parse(&self.body).map_err(|error| Error::BadAnswer {
             url: format!("{origin}{}", self.path),
@@ -239,17 +239,17 @@ impl Wire {
         self.follow(ask).await
     }
 
-    /// Sends one request whatever the breaker says, and past the queue: a session must be ended even while a change hangs.
+    /// Sends one request past breaker and queue: a session must be ended even while a change hangs.
     pub(crate) async fn exchange_anyway(&self, ask: &Ask<'_>) -> Result<Answer, WireError> {
         self.send_now(ask).await
     }
 
-    /// What the BMC said, without what it was sent in confidence.
+    /// The BMC's message, without secrets that it was sent.
     pub(crate) fn problem(&self, answer: &Answer) -> Problem {
         answer.problem().map_sentence(|text| self.redact(text))
     }
 
-    /// A text of the BMC, without what it was sent in confidence.
+    /// A text of the BMC, without secrets that it was sent.
     pub(crate) fn redact(&self, text: String) -> String {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let text = tokens
@@ -261,7 +261,7 @@ impl Wire {
 
     /// Never to be shown from now on.
     pub(crate) fn learn_token(&self, token: &HeaderValue) {
-        // Too short a one would cut words apart and tell more than it hides.
+        // Removing a very short secret would cut words apart and reveal more than it hides.
         let Some(token) = token.to_str().ok().filter(|token| token.len() >= 4) else { return };
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         if tokens.len() >= TOKENS {
@@ -430,7 +430,7 @@ impl Wire {
     }
 }
 
-/// A change is sent on only where the standard says that it was not carried out.
+/// A change is redirected only if the standard says that it was not carried out.
 fn is_redirect(method: &Method, status: u16) -> bool {
     matches!(status, 307 | 308) || (method == Method::GET && matches!(status, 301 | 302))
 }
@@ -442,7 +442,7 @@ fn is_gzip(headers: &HeaderMap) -> bool {
         .is_some_and(|encoding| encoding.contains("gzip"))
 }
 
-/// What does not unpack, or grows beyond what any BMC says, stays as it came and then fails to be JSON.
+/// What cannot be unpacked, or grows too large, stays packed and then fails as JSON.
 fn unpacked(body: Bytes) -> Bytes {
     let mut text = Vec::new();
     let read = flate2::read::GzDecoder::new(body.as_ref()).take(BODY_LIMIT + 1).read_to_end(&mut text);

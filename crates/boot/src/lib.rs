@@ -1,8 +1,8 @@
-//! What a server is given to boot: the user's ISO with kernel parameters written into it, and its bootstrap data.
+//! What a server boots: the user's ISO with kernel parameters written into it, and its bootstrap data.
 //!
 //! From the core outwards: [`os`] knows which kernel parameter an operating system reads, [`iso`] writes it into an image,
-//! [`ticket`] and [`links`] say who may fetch what and where, [`fetch`] reads the user's image, [`serve`]
-//! answers BMCs and servers.
+//! [`ticket`] and [`links`] define who may fetch what and where, [`fetch`] reads the user's image, [`serve`] answers BMCs and
+//! servers.
 
 pub mod fetch;
 pub mod iso;

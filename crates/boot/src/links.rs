@@ -7,9 +7,9 @@ use crate::ticket::{Purpose, Ticket};
 
 /// Longer ones do not fit into `Image` of some BMCs.
 const LIMIT: usize = 255;
-/// BMCs tell a CD from a disk by the ending.
+/// BMCs distinguish a CD from a disk by the file extension.
 const FILE: &str = "boot.iso";
-/// Far more than any id of ours has.
+/// Far longer than any id in use.
 const DEPLOYMENT_LIMIT: usize = 128;
 
 /// Makes the URLs below the address that BMCs and servers use for us.
@@ -22,7 +22,7 @@ pub struct Links {
 /// Why there is no URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
-    /// The address is none that a BMC could use.
+    /// A BMC could not use the address.
     #[error("the boot URL {url:?} cannot be used: {why}")]
     BootUrlInvalid {
         /// What was given.
@@ -93,7 +93,7 @@ impl Links {
     }
 }
 
-/// What a path of ours asks for.
+/// What a path of the boot service requests.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// Which of the two.
@@ -105,8 +105,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Reads a path. What stands before the part that is ours does not matter: it is the path of the boot URL, unless a
-    /// proxy took it off.
+    /// Reads a path. The part before it does not matter: it is the path of the boot URL, unless a proxy took it off.
     pub fn parse(path: &str) -> Option<Self> {
         let mut segments = path.rsplit('/');
         let last = segments.next()?;

@@ -1,4 +1,4 @@
-//! How an operating system is told where its configuration is.
+//! The kernel parameters that tell an operating system where its configuration is.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Tickets: who may fetch what.
+//! Tickets decide who may fetch what.
 //!
 //! A ticket is derived, never stored: any replica that has the [`Key`] makes and checks the same ones, a crash loses none, and
 //! a new claim or deployment ends the old ones.
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::hmac;
 use ring::rand::SecureRandom;
 
-/// What all tickets are derived from. Lives in one Secret; whoever has it may fetch everything.
+/// The key that all tickets are derived from. Stored in one Secret; its holder may fetch everything.
 #[derive(Clone)]
 pub struct Key {
     text: [u8; Self::LEN],
@@ -27,7 +27,7 @@ pub enum Purpose {
     Config,
 }
 
-/// Whom a ticket is for.
+/// The holder of a ticket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Holder {
     /// Kind of the host. Empty for PhysicalHosts: their tickets were first made when there was no other kind, and stay as they are.
@@ -42,7 +42,7 @@ pub struct Holder {
     pub deployment: String,
 }
 
-/// 128 bits that nobody guesses. Written as 32 lower-case hexadecimal digits.
+/// 128 bits that cannot be guessed. Written as 32 lower-case hexadecimal digits.
 #[derive(Clone)]
 pub struct Ticket([u8; Self::LEN]);
 

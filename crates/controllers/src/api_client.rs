@@ -1,7 +1,7 @@
-//! Requests to an API server: each says who sends it, and has a deadline.
+//! Requests to an API server: each has a `User-Agent` and a deadline.
 //!
-//! A server that takes a request and never answers (a hung webhook, a network that swallows packets) must cost one caller seconds, not
-//! the whole operator minutes. Watches are answered for as long as they last; only their first answer has a deadline.
+//! A server that accepts a request and never answers (a hung webhook, a network that drops packets) must delay one caller for
+//! seconds, not the whole operator for minutes. Watches have no end; only their first answer has a deadline.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use tower_service::Service;
 
 /// Longer than the ten seconds that a webhook gets by default.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-/// A page of a list: 500 hosts weigh some 5 MB.
+/// For one page of a list: 500 hosts are about 5 MB.
 pub const LIST_WITHIN: Duration = Duration::from_secs(30);
 
 const WHO: HeaderValue = HeaderValue::from_static(concat!("beskar7/", env!("CARGO_PKG_VERSION")));
@@ -26,9 +26,9 @@ const WHO: HeaderValue = HeaderValue::from_static(concat!("beskar7/", env!("CARG
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the API server did not answer {method} {path} within {} s", within.as_secs())]
 pub struct NoAnswer {
-    /// What was asked for.
+    /// HTTP method.
     pub method: Method,
-    /// Of what.
+    /// Path.
     pub path: String,
     /// How long it had.
     pub within: Duration,

@@ -1,16 +1,16 @@
 //! The fleet brake: a mistake that asks for a whole fleet to be switched off is carried out slowly enough to be noticed.
 //!
 //! Power-offs, resets and wipes of running servers pass one rate limit, deployments one concurrency limit, and a freeze
-//! refuses both. Nobody is called: a host that is held asks again when it was told to. Whoever waits longest goes
-//! first; who does not come when it is due lets the next one pass but keeps its place for a while.
+//! refuses both. The brake calls nobody: a host that has to wait asks again after the time that it was given. The host that
+//! has waited longest goes first. A host that does not ask in time lets the next one pass, but keeps its place for a while.
 //!
-//! All of it is memory of one term. A new leader starts with a full bucket, which is a tenth of a minute's worth.
+//! Everything is kept in memory. A new leader starts with a full bucket, which holds a tenth of a minute's worth.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::host::Ask;
+use engine::host::{Ahead, Ask, BrakeLimit};
 use tokio::time::Instant;
 
 use crate::object::ObjectId;
@@ -39,11 +39,9 @@ pub enum Answer {
     Go,
     /// Not now.
     NotNow {
-        /// [`Brake::WAITING`] or [`Brake::FROZEN`].
-        reason: &'static str,
-        /// The sentence for the user.
-        message: String,
-        /// When to ask again. Who comes later than this may be passed.
+        /// Why.
+        limit: BrakeLimit,
+        /// When to ask again. Others may go before a host that asks later.
         again_in: Duration,
     },
 }
@@ -68,39 +66,34 @@ pub struct Load {
 pub struct Brake(Mutex<Core>);
 
 impl Brake {
-    /// Reason of a host that waits for its turn.
-    pub const WAITING: &str = "FleetBrake";
-    /// Reason of a host that is held because the fleet is frozen.
-    pub const FROZEN: &str = "FleetFrozen";
-
     /// A brake on which nobody waits.
     pub fn new(config: BrakeConfig) -> Self {
         Self(Mutex::new(Core::new(config)))
     }
 
-    /// Asks for one disruption, or for a place among the deployments. Each [`Answer::Go`] to the former is good for one
-    /// act; a place is kept, however often it is asked for, until [`Brake::done`].
+    /// Asks for one disruption, or for a deployment slot. Each [`Answer::Go`] to the former is good for one act; a slot is
+    /// kept until [`Brake::done`], however often it is asked for.
     pub fn ask(&self, host: &ObjectId, ask: Ask) -> Answer {
         self.core().ask(Instant::now(), host, ask)
     }
 
-    /// Takes a place for a deployment that is under way already, as a new leader finds it. Never refused.
+    /// Takes a slot for a deployment that a new leader finds in progress. Never refused.
     pub fn resume(&self, host: &ObjectId) {
         self.core().resume(host);
     }
 
-    /// The host's deployment rests: it is paused, or in a fault that is tried again later. Others may use its place, and it asks
-    /// again when it goes on. Where it stands in the queue stays.
+    /// The host's deployment rests: it is paused, or in a fault that is tried again later. Others may use its slot, and it asks
+    /// again when it goes on. Its position in the queue stays.
     pub fn rest(&self, host: &ObjectId) {
         self.core().rest(host);
     }
 
-    /// Says whether a host that has a place is trying again after a fault.
+    /// Notes whether a host that has a slot is trying again after a fault.
     pub fn mark(&self, host: &ObjectId, faulted: bool) {
         self.core().mark(host, faulted);
     }
 
-    /// The host's deployment is over, or no longer wanted: gives its place up. It keeps waiting for a disruption.
+    /// The host's deployment has ended or is no longer wanted: frees its slot. If it waits for a disruption, it goes on waiting.
     pub fn done(&self, host: &ObjectId) {
         self.core().done(host);
     }
@@ -116,23 +109,23 @@ impl Brake {
     }
 
     fn core(&self) -> MutexGuard<'_, Core> {
-        // Whoever panicked left whole numbers behind: nothing here is half done.
+        // A panic leaves nothing half done here.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Who does not ask within this time after it was due lets others pass.
+/// A host that does not ask within this time after it was due lets others pass.
 const LATE: Duration = Duration::from_secs(10);
-/// Who does not ask within this time after it was due has lost its place.
+/// A host that does not ask within this time after it was due loses its place in the queue.
 const GONE: Duration = Duration::from_mins(5);
 /// Short enough that a sentence about who is ahead does not grow stale.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 /// How soon the next in line looks for a place that a deployment left.
 const DEPLOYMENT_PAUSE: Duration = Duration::from_secs(5);
-/// More than this many hosts do not get a place in the line, only a "later": memory stays bounded.
+/// Further hosts get no place in the queue and only hear when to ask again, so that memory stays bounded.
 const LONGEST_LINE: usize = 20_000;
-/// How many of those are named who have a place.
+/// How many of the hosts that have a slot are named.
 const NAMED: usize = 3;
 
 /// All of the brake but the clock.
@@ -142,7 +135,7 @@ struct Core {
     rate: Rate,
     disruptions: Line,
     deployments: Line,
-    /// Who has a place, and whether it is in fault.
+    /// The hosts that have a slot, and whether they are in fault.
     deploying: BTreeMap<ObjectId, bool>,
 }
 
@@ -155,11 +148,7 @@ impl Core {
 
     fn ask(&mut self, now: Instant, host: &ObjectId, ask: Ask) -> Answer {
         if self.config.freeze {
-            return Answer::NotNow {
-                reason: Brake::FROZEN,
-                message: "The fleet is frozen: nothing is switched off, reset, wiped or deployed (--freeze).".into(),
-                again_in: LONGEST_PAUSE,
-            };
+            return Answer::NotNow { limit: BrakeLimit::Frozen, again_in: LONGEST_PAUSE };
         }
         match ask {
             Ask::Disrupt => self.disrupt(now, host),
@@ -176,7 +165,9 @@ impl Core {
         }
         let pause = self.rate.pause(now, ahead).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         self.disruptions.wait(now, host, pause);
-        held(ahead, pause, &per_minute(self.config.disruptions_per_minute))
+        let per_minute = self.config.disruptions_per_minute;
+        let limit = BrakeLimit::Disruptions { ahead: Ahead::rounded(ahead), per_minute };
+        Answer::NotNow { limit, again_in: pause }
     }
 
     fn deploy(&mut self, now: Instant, host: &ObjectId) -> Answer {
@@ -193,29 +184,23 @@ impl Core {
         let rounds = u32::try_from(ahead / limit.max(1)).unwrap_or(u32::MAX);
         let pause = DEPLOYMENT_PAUSE.saturating_mul(rounds.saturating_add(1)).min(LONGEST_PAUSE);
         self.deployments.wait(now, host, pause);
-        match ahead {
-            0 if limit > 0 => held(ahead, pause, &self.slots_used()),
-            _ => held(ahead, pause, &at_a_time(limit)),
-        }
+        let limit = match ahead {
+            0 if limit > 0 => self.slots_used(),
+            _ => BrakeLimit::Deployments { ahead: Ahead::rounded(ahead), limit },
+        };
+        Answer::NotNow { limit, again_in: pause }
     }
 
-    /// Who has the places. Faulted hosts are named first: somebody may have to do something about them.
-    fn slots_used(&self) -> String {
-        let (used, limit) = (self.deploying.len(), self.config.concurrent_deployments);
-        let faulted = self.deploying.values().filter(|faulted| **faulted).count();
-        let by_faulted = match faulted {
-            0 => String::new(),
-            1 => ", 1 by a faulted host".to_owned(),
-            _ => format!(", {faulted} by faulted hosts"),
-        };
+    /// Which hosts have the slots. Faulted hosts are named first: somebody may have to do something about them.
+    fn slots_used(&self) -> BrakeLimit {
         let mut holders: Vec<_> = self.deploying.iter().map(|(host, faulted)| (!faulted, host)).collect();
         holders.sort_unstable();
-        let named: Vec<_> = holders.iter().take(NAMED).map(|(_, host)| host.to_string()).collect();
-        let more = match used - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        format!("{used} of {limit} deployment slots used{by_faulted}: {}{more} (--max-deployments)", named.join(", "))
+        BrakeLimit::Slots {
+            used: self.deploying.len(),
+            limit: self.config.concurrent_deployments,
+            faulted: self.deploying.values().filter(|faulted| **faulted).count(),
+            holders: holders.iter().take(NAMED).map(|(_, host)| host.to_string()).collect(),
+        }
     }
 
     fn resume(&mut self, host: &ObjectId) {
@@ -276,7 +261,7 @@ impl Rate {
         (self.per_minute / 10).max(1)
     }
 
-    /// How long one token takes to come.
+    /// Time between two tokens.
     fn interval(&self) -> Duration {
         MINUTE / self.per_minute.max(1)
     }
@@ -300,7 +285,7 @@ impl Rate {
         self.granted.push_back(now);
     }
 
-    /// How long until so many and one more can go.
+    /// How long until `ahead` hosts and one more can go.
     fn pause(&self, now: Instant, ahead: usize) -> Duration {
         if self.per_minute == 0 {
             return LONGEST_PAUSE;
@@ -321,7 +306,7 @@ impl Rate {
     }
 }
 
-/// Who waits, in the order in which they came.
+/// The hosts that wait, in the order in which they came.
 #[derive(Debug, Default)]
 struct Line {
     tickets: BTreeMap<u64, Ticket>,
@@ -337,7 +322,7 @@ struct Ticket {
 }
 
 impl Line {
-    /// How many who come when they are due wait before this host, or before a host that comes now.
+    /// How many hosts wait before this one, or before a host that comes now. Late ones do not count.
     fn ahead_of(&mut self, now: Instant, host: &ObjectId) -> usize {
         let numbers = &mut self.numbers;
         self.tickets.retain(|_, ticket| {
@@ -367,36 +352,6 @@ impl Line {
         if let Some(number) = self.numbers.remove(host) {
             self.tickets.remove(&number);
         }
-    }
-}
-
-fn held(ahead: usize, again_in: Duration, allowed: &str) -> Answer {
-    let ahead = match ahead {
-        0 => "next in queue".to_owned(),
-        1 => "1 host is ahead".to_owned(),
-        2..=10 => format!("{ahead} hosts are ahead"),
-        // The sentence is stored in every waiting host; a number that changes at each look would be a write at each.
-        11..=100 => format!("about {} hosts are ahead", ahead / 10 * 10),
-        101..=1000 => format!("about {} hosts are ahead", ahead / 100 * 100),
-        _ => format!("about {} hosts are ahead", ahead / 1000 * 1000),
-    };
-    let message = format!("Waiting for the fleet brake: {ahead}; {allowed}.");
-    Answer::NotNow { reason: Brake::WAITING, message, again_in }
-}
-
-fn per_minute(limit: u32) -> String {
-    match limit {
-        0 => "no power-offs are allowed (--max-disruptions-per-minute=0)".into(),
-        1 => "1 power-off per minute is allowed (--max-disruptions-per-minute)".into(),
-        _ => format!("{limit} power-offs per minute are allowed (--max-disruptions-per-minute)"),
-    }
-}
-
-fn at_a_time(limit: usize) -> String {
-    match limit {
-        0 => "no deployments are allowed (--max-deployments=0)".into(),
-        1 => "1 deployment at a time is allowed (--max-deployments)".into(),
-        _ => format!("{limit} deployments at a time are allowed (--max-deployments)"),
     }
 }
 

@@ -320,7 +320,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     async fn reorder(&self, claim: &D::Claim, decision: &Decision, host: &str) -> Result<(), WriteError> {
         let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
         for held in decision.holdings.iter().filter(|held| held.key.name == host) {
-            info!(host = %held.key, "the order was changed before the server was started");
+            info!(host = %held.key, "order replaced; the server was not started yet");
             self.write_host(held, D::reorder(claim, machine.as_ref()), "the order").await?;
         }
         Ok(())
@@ -410,7 +410,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             return Ok(Next::Rest(Some(CATCH_UP)));
         }
         self.writer.let_go(claim, D::FINALIZER).await?;
-        info!(claim = %key, "forgotten");
+        info!(claim = %key, "claim removed");
         self.retire(key);
         Ok(Next::Rest(None))
     }

@@ -1,7 +1,7 @@
-//! Wall time, handed in.
+//! Wall time, passed in.
 //!
-//! Wall time is only for what people read (status, events, lease times). How long something took and when it runs
-//! out is measured with [`tokio::time::Instant`], which no administrator can set back.
+//! Wall time is only for what people read (status, events, lease times). Durations and deadlines are measured with
+//! [`tokio::time::Instant`], which no administrator can set back.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,8 +15,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// The time of day, now.
     fn now(&self) -> Timestamp;
 
-    /// How long to sleep until that much of this clock's time has passed. Only clocks that run faster than the world
-    /// need to say otherwise.
+    /// How long to sleep until that much of this clock's time has passed. Only clocks that run faster than real time override it.
     fn pause(&self, span: SignedDuration) -> Duration {
         if span.is_negative() { Duration::ZERO } else { span.unsigned_abs() }
     }
@@ -37,15 +36,15 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    // Everybody else is handed a Clock; somewhere one has to look at the wall.
+    // All other code gets a Clock; only this one reads the system time.
     #[allow(clippy::disallowed_methods)]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
 }
 
-/// A clock that starts where it is told and then follows tokio's time, also when that is paused or advanced by hand:
-/// for tests and for simulated fleets.
+/// A clock that starts at a given time and then follows tokio's time, also when that is paused or advanced: for tests and
+/// simulated fleets.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     start: Timestamp,

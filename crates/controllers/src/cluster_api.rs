@@ -312,7 +312,7 @@ impl ClusterApi {
                         warn!(kind, "Cluster API CRDs missing; install them or use --without-cluster-api");
                     }
                 }
-                Err(error) => warn!(kind, %error, "cannot look Cluster API up, retrying"),
+                Err(error) => warn!(kind, %error, "cannot look up Cluster API, retrying"),
             }
             tokio::time::sleep(INSTALLED_AGAIN).await;
         }
@@ -325,7 +325,7 @@ impl ClusterApi {
         futures::pin_mut!(stream);
         while let Some(event) = stream.next().await {
             if event.as_ref().err().is_some_and(is_not_served) {
-                warn!(kind = K::KIND, "Cluster API is not served any more in the version that was watched");
+                warn!(kind = K::KIND, "the watched version of Cluster API is no longer served");
                 return;
             }
             let Some(event) = interruptions.pass(event) else { continue };

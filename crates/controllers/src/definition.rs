@@ -1,11 +1,11 @@
-//! Whether the definition of a kind that is installed keeps the field in which a host's record is stored.
+//! Whether the installed CRD of a kind keeps the field in which a host's record is stored.
 //!
-//! An API server drops fields that a definition does not know, without a word. A record that is dropped is a host without a memory:
-//! what is stored before each act would not be there after a restart. So nothing is done to hosts of a kind whose definition is
-//! older than the operator, until it is replaced.
+//! An API server silently drops fields that a CRD does not declare. Without its record, the operator would not know after a
+//! restart what it has done to a host. So nothing is done to hosts of a kind whose CRD is older than the operator, until it is
+//! replaced.
 //!
-//! The schema is read from the API server's OpenAPI document, which everybody who may log in may read: an operator of one
-//! namespace may not read definitions.
+//! The schema is read from the API server's OpenAPI document, which every authenticated user may read: an operator of one
+//! namespace may not read CRDs.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -23,16 +23,16 @@ use crate::dialect::HostDialect;
 use crate::herald::{Herald, News};
 use crate::watches::pauses;
 
-/// How often the document is looked at while nothing is wrong. The API server answers in a word if it is the same.
+/// How often the document is checked while nothing is wrong. The API server answers 304 if it has not changed.
 const AGAIN: Duration = Duration::from_mins(1);
-/// How often while nothing is done because of it.
+/// How often it is checked while hosts are blocked.
 const SOON_AGAIN: Duration = Duration::from_secs(10);
 /// Reason of the Event on each host.
 const REASON: &str = "RecordNotKept";
 /// How many hosts are listed at once.
 const PAGE: u32 = 500;
 
-/// What the installed definition does with the record.
+/// What the installed CRD does with the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Kept,
@@ -41,11 +41,11 @@ enum Fate {
     Untold,
 }
 
-/// The definition of a dialect's hosts, as it is installed.
+/// The installed CRD of a dialect's hosts.
 pub(crate) struct Definition<'a> {
     client: &'a Client,
     herald: &'a Herald,
-    /// The last answer, and the mark that it bore.
+    /// The last answer, and its ETag.
     known: Option<(HeaderValue, Fate)>,
     warned: bool,
     told: HashSet<String>,
@@ -56,7 +56,8 @@ impl<'a> Definition<'a> {
         Self { client, herald, known: None, warned: false, told: HashSet::new() }
     }
 
-    /// Returns when the record is kept, as far as can be told. Until then it tells everybody.
+    /// Returns when the record is kept, or when that cannot be found out. Until then, it reports the problem in the log and on
+    /// each host.
     pub(crate) async fn is_fit<D: HostDialect>(&mut self, hosts: Api<D::Host>) {
         while self.first_look::<D>().await == Fate::Dropped {
             if !std::mem::replace(&mut self.warned, true) {
@@ -71,7 +72,7 @@ impl<'a> Definition<'a> {
         self.told.clear();
     }
 
-    /// Returns when the record is not kept any more.
+    /// Returns when the record is no longer kept.
     pub(crate) async fn is_unfit<D: HostDialect>(&mut self) {
         loop {
             match self.look::<D>().await {
@@ -82,19 +83,19 @@ impl<'a> Definition<'a> {
         }
     }
 
-    /// Asks until there is an answer: nothing is begun on a guess.
+    /// Asks until there is an answer: nothing starts before that.
     async fn first_look<D: HostDialect>(&mut self) -> Fate {
         let mut pauses = pauses();
         loop {
             match self.ask::<D>().await {
                 Ok(fate) => return fate,
-                Err(error) => warn!(%error, "the API server does not answer; trying again"),
+                Err(error) => warn!(%error, "the API server does not answer, retrying"),
             }
             tokio::time::sleep(pauses.next().unwrap_or(SOON_AGAIN)).await;
         }
     }
 
-    /// Asks once. While there is no answer, the last one holds.
+    /// Asks once. Without an answer, the last one stays valid.
     async fn look<D: HostDialect>(&mut self) -> Fate {
         self.ask::<D>().await.unwrap_or_else(|error| {
             debug!(%error, "the API server's OpenAPI document cannot be read");
@@ -116,7 +117,7 @@ impl<'a> Definition<'a> {
             (status, _) => {
                 if status != StatusCode::NOT_FOUND && self.known.is_none() && !std::mem::replace(&mut self.warned, true)
                 {
-                    warn!(%status, "whether the CustomResourceDefinition of {} is fit for this version cannot be told: the API server does not show its OpenAPI document", D::Host::plural(&()));
+                    warn!(%status, "cannot check whether the CustomResourceDefinition of {} fits this version: the API server does not serve its OpenAPI document", D::Host::plural(&()));
                 }
                 return Ok(Fate::Untold);
             }
@@ -129,12 +130,12 @@ impl<'a> Definition<'a> {
         Ok(fate)
     }
 
-    /// Tells of each host once what is wrong.
+    /// Sends one event per host that says what is wrong.
     async fn tell<D: HostDialect>(&mut self, hosts: &Api<D::Host>) {
         let mut page = ListParams::default().limit(PAGE);
         loop {
             let listed: kube::Result<ObjectList<_>> = hosts.list_metadata(&page).await;
-            let Ok(listed) = listed.inspect_err(|error| debug!(%error, "hosts not listed")) else { return };
+            let Ok(listed) = listed.inspect_err(|error| debug!(%error, "cannot list hosts")) else { return };
             for host in &listed.items {
                 if self.told.insert(host.metadata.uid.clone().unwrap_or_default()) {
                     let message = format!("{} Nothing is done to the host until then.", sentence::<D>());

@@ -1,4 +1,4 @@
-//! What all loops over objects have in common: a watch, wake-ups, and another try after an error.
+//! What all loops over objects have in common: a watch, wake-ups, and a retry after an error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::object::Object;
 use crate::watches::{self, Change};
 use crate::writer::{WriteError, Writer};
 
-/// How many objects are decided on at once. Deciding takes milliseconds, most of them in writes to the API server.
+/// How many objects are reconciled at once. Each takes milliseconds, most of them in writes to the API server.
 const DECISIONS_AT_ONCE: u16 = 12;
 
 /// A loop over the objects of one kind.
@@ -26,10 +26,10 @@ pub(crate) trait Loop: Send + Sync + 'static {
     /// What writes its objects.
     fn writer(&self) -> &Writer<Self::Object>;
 
-    /// Decides on one object, and tells when to look again if nothing changes before. Returns in milliseconds.
+    /// Reconciles one object, and returns when to do so again if nothing changes before. Takes milliseconds.
     fn decide(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<Option<Duration>, WriteError>> + Send;
 
-    /// Takes in what the watch shows, before the object is decided on.
+    /// Handles what the watch shows, before the object is reconciled.
     fn take(&self, change: &Change<'_, Self::Object>) {
         if let Change::Gone(id) = change {
             self.writer().forget(id);

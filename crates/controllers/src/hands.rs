@@ -1,4 +1,4 @@
-//! The hands: perform acts, look, and wake the loop when they have seen the result.
+//! The hands perform acts, look, and wake the loop when there is a result.
 //!
 //! A reconcile only decides; nothing in it waits for a BMC. Each host has one job at a time, so acts are performed one
 //! after the other and every look is taken after the act before it. Hosts behind the same BMC share one client, and
@@ -24,32 +24,32 @@ use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
 
-/// How long sessions may take to be closed when we stop.
+/// How long closing sessions may take at shutdown.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A job that takes longer than this makes room for others.
+/// A job that takes longer than this gives its slot to others.
 const SLOW: Duration = Duration::from_secs(10);
-/// How many more slow jobs than others there may be. They hold a connection each, and do next to nothing.
+/// How many slow jobs there may be in addition. Each holds a connection and does next to nothing.
 const SLOW_PER_SLOT: usize = 8;
-/// Acts that have waited this long for their turn are not performed any more.
+/// Acts that have waited this long for a slot are not performed.
 const STALE: Duration = Duration::from_secs(20);
 
-/// However slow a BMC is, a job has ended after this time: every operation of the client has a limit of its own. Whatever takes longer
-/// was lost.
+/// Every operation of the client has its own limit, so a job ends within this time. A job that takes longer was lost.
 const JOB_LIMIT: Duration = Duration::from_mins(15);
 
-/// For how long hosts behind one BMC take its refusal of their credentials as an answer to all of them. Shorter than the
-/// shortest hold of the engine, longer than their tries are apart: together they ask once.
+/// How long a refusal of credentials counts for all hosts behind one BMC. Shorter than the shortest hold of the engine, longer
+/// than the time between their tries: together they try once.
 const REFUSAL_SHARED: SignedDuration = SignedDuration::from_secs(45);
 
-/// A BMC that did not answer is looked at again this often, without a word until it does: nobody should learn minutes late that an
-/// outage is over, and nobody needs to hear of each try.
+/// A BMC that did not answer is tried this often. Only a change is reported: the end of an outage is noticed soon, and failed
+/// tries are not repeated in the status.
 const PATROL: Duration = Duration::from_secs(35);
 
-/// Hosts and addresses without TLS that the log has told about. Of the process, as its log is: another term or another password is no news.
+/// Hosts and addresses without TLS that were logged. Kept for the life of the process: a new term or a new password logs nothing
+/// again.
 static TOLD_OF_PLAIN_HTTP: Mutex<BTreeSet<(ObjectId, String)>> = Mutex::new(BTreeSet::new());
 
-/// Makes the way to a BMC: sockets in production, a simulator in tests.
+/// Makes the transport to a BMC: sockets in production, a simulator in tests.
 pub type Dial = Arc<dyn Fn(&Address, &Trust) -> Result<Arc<dyn Transport>, bmc::Error> + Send + Sync>;
 
 /// What to do to a server.
@@ -57,14 +57,14 @@ pub type Dial = Arc<dyn Fn(&Address, &Trust) -> Result<Arc<dyn Transport>, bmc::
 pub struct Job {
     /// The number of the acts, or of the last ones when there are none.
     pub number: u64,
-    /// Performed in this order, up to the first that fails.
+    /// Acts, performed in this order up to the first that fails.
     pub acts: Vec<Act>,
     /// How deep to look afterwards.
     pub look: Scope,
 }
 
 impl Job {
-    /// Its acts were decided on what was seen long ago: they are not performed, and decided anew.
+    /// Its acts were decided on an outdated look: they are not performed, and decided again.
     fn refusal(&self) -> Option<Outcome> {
         let message = format!(
             "Too many BMCs are slow at the same time: an act waited longer than {} s for its turn and was not performed. It is decided anew.",
@@ -79,9 +79,9 @@ impl Job {
 pub struct Line {
     /// The same for all systems behind one BMC with the same credentials and trust.
     pub key: String,
-    /// Whom to speak to.
+    /// The BMC and its credentials.
     pub endpoint: Endpoint,
-    /// Whom to believe.
+    /// Which certificate to trust.
     pub trust: Trust,
     /// Which system.
     pub system: SystemChoice,
@@ -94,9 +94,9 @@ pub struct Hands {
     observer: Arc<dyn Observer>,
     metrics: Metrics,
     clock: Arc<dyn Clock>,
-    /// Bounds how many BMCs are spoken to at once, and with it memory and open sockets.
+    /// Limits how many BMCs are used at once, and with it memory and open sockets.
     slots: Semaphore,
-    /// BMCs that do not answer take a minute or two to be given up: a rack of them must not keep all others waiting.
+    /// A BMC that does not answer is given up after a minute or two: a rack of them must not delay all others.
     slow_slots: Semaphore,
     wake: mpsc::UnboundedSender<ObjectId>,
     tasks: TaskTracker,
@@ -109,13 +109,13 @@ struct Desks {
     lines: HashMap<String, OpenLine>,
 }
 
-/// A client, and since when it knows that its credentials are wrong.
+/// A client, and since when its credentials are known to be wrong.
 struct OpenLine {
     client: Arc<Client>,
     refused: Option<Timestamp>,
 }
 
-/// What is known and under way for one host.
+/// What is known about one host, and its job in progress.
 #[derive(Default)]
 struct Desk {
     inputs: String,
@@ -139,8 +139,8 @@ struct Running {
     cancel: CancellationToken,
 }
 
-/// A job under way. One that ends without a result, because it panicked or never came back, is told as a look that failed: nobody
-/// would look again otherwise.
+/// A job in progress. One that ends without a result, because it panicked or never returned, counts as a failed look: otherwise
+/// nobody would look again.
 struct Errand {
     hands: Arc<Hands>,
     key: ObjectId,
@@ -159,15 +159,15 @@ impl Errand {
 impl Drop for Errand {
     fn drop(&mut self) {
         if !self.is_over {
-            warn!(host = %self.key, "a look was lost; it is taken again");
-            let message = "The operator lost track of what it was doing to this BMC, which is a mistake of its own. It looks again.";
+            warn!(host = %self.key, "a BMC job ended without a result (a bug), retrying");
+            let message = "The last request to this BMC ended without a result, because of a bug in the operator. It is tried again.";
             self.publish(None, Err(Failure::new(Kind::Internal, message)));
         }
     }
 }
 
 impl Hands {
-    /// Hands that wake hosts through `wake` and stop with `stop`.
+    /// Creates hands that wake hosts through `wake` and stop with `stop`.
     pub fn new(
         dial: Dial,
         observer: Arc<dyn Observer>,
@@ -196,12 +196,12 @@ impl Hands {
         self.desks().hosts.get(key)?.sight.clone()
     }
 
-    /// Whether there is a way to the host's BMC for these inputs.
+    /// Whether there is a connection to the host's BMC for these inputs.
     pub fn is_connected(&self, key: &ObjectId, inputs: &str) -> bool {
         self.desks().hosts.get(key).is_some_and(|desk| desk.bmc.is_some() && desk.inputs == inputs)
     }
 
-    /// There is such a host: it may be spoken to until it is let go of.
+    /// The host exists: its BMC may be used until the host is removed.
     pub fn welcome(&self, key: &ObjectId) {
         if !self.stop.is_cancelled() {
             self.desks().hosts.entry(key.clone()).or_default();
@@ -213,8 +213,8 @@ impl Hands {
         self.desks().hosts.contains_key(key)
     }
 
-    /// Takes up a way to the host's BMC, in place of the one before. A host that was let go of gets none: whoever decides on it may
-    /// have begun before that, and nobody would end its session.
+    /// Sets the connection to the host's BMC. A host that was removed gets none: a reconcile may have begun before that, and
+    /// nobody would close the session.
     pub fn connect(&self, key: &ObjectId, inputs: &str, line: Line) -> Result<(), Failure> {
         let mut desks = self.desks();
         if !desks.hosts.contains_key(key) {
@@ -235,7 +235,7 @@ impl Hands {
         inputs.clone_into(&mut desk.inputs);
         desk.bmc = Some(Arc::new(RedfishSystem::new(client, line.system)));
         desk.next = None;
-        // A look with the old inputs tells nothing any more. An act is not torn off.
+        // A look with the old inputs is useless now. An act is not interrupted.
         if let Some(running) = desk.running.take_if(|running| !running.acts) {
             running.cancel.cancel();
         }
@@ -249,7 +249,7 @@ impl Hands {
         Ok(Client::new(line.endpoint.clone(), transport, options))
     }
 
-    /// The BMC cannot even be called: that is what was seen.
+    /// There is no connection to the BMC: record that as a failed look.
     pub fn refuse(&self, key: &ObjectId, inputs: &str, number: u64, failure: Failure) {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.get_mut(key) else { return };
@@ -274,7 +274,7 @@ impl Hands {
         }
     }
 
-    /// Lets go of a host: whatever is under way ends, and its session if nobody else uses it.
+    /// Removes a host: its job is stopped, and its session is closed if no other host uses it.
     pub fn forget(&self, key: &ObjectId) {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.remove(key) else { return };
@@ -290,12 +290,12 @@ impl Hands {
             return;
         }
         if let Some(line) = desks.lines.remove(line) {
-            // It gives up by itself: a BMC that does not answer keeps its session until it runs out.
+            // This ends by itself: a BMC that does not answer keeps its session until it expires.
             self.tasks.spawn(async move { line.client.close().await });
         }
     }
 
-    /// Has a job done. A look that is under way already is not begun twice.
+    /// Submits a job. A look that is already in progress is not started twice.
     pub fn submit(self: &Arc<Self>, key: &ObjectId, job: Job) {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.get_mut(key) else { return };
@@ -309,7 +309,7 @@ impl Hands {
         }
     }
 
-    /// Begins a job. What a quiet one brings is told only if it is something else than what is known.
+    /// Starts a job. The result of a quiet one is reported only if it is new.
     fn start(self: &Arc<Self>, key: &ObjectId, desk: &mut Desk, job: Job, is_quiet: bool) {
         let Some(bmc) = desk.bmc.clone() else { return };
         desk.begun += 1;
@@ -337,7 +337,7 @@ impl Hands {
         self.tasks.spawn(work.instrument(span));
     }
 
-    /// Performs a job when it is its turn. One that is slow lets others in, as far as there is room for slow ones.
+    /// Performs a job when it has a slot. A slow job gives its slot to others, if there is room for slow ones.
     async fn take_turn(&self, bmc: &dyn Bmc, job: &Job) -> Done {
         let asked = Instant::now();
         // The semaphores are never closed.
@@ -366,8 +366,8 @@ impl Hands {
             let result = result.map_err(Failure::from);
             self.metrics.act(act.name(), result.is_ok());
             match &result {
-                Ok(()) => debug!(act = act.name(), number = job.number, "performed"),
-                Err(failure) => warn!(act = act.name(), number = job.number, %failure, "not performed"),
+                Ok(()) => debug!(act = act.name(), number = job.number, "act performed"),
+                Err(failure) => warn!(act = act.name(), number = job.number, %failure, "act failed"),
             }
             let failed = result.is_err();
             outcome = Some(Outcome { number: job.number, result, not_performed });
@@ -396,7 +396,7 @@ impl Hands {
         desk.running = None;
         let is_refused = seen.as_ref().is_err_and(|failure| failure.kind.class() == Class::Auth);
         if is_refused && inputs == desk.inputs {
-            // This client will not ask again; when the engine wants to, it takes another.
+            // This client will not try again; when the engine wants to, it gets a new one.
             desk.bmc = None;
             if let Some(line) = lines.get_mut(&desk.line) {
                 line.refused.get_or_insert(self.clock.now());
@@ -410,17 +410,17 @@ impl Hands {
         if let Some(next) = desk.next.take() {
             self.start(key, desk, next, false);
         }
-        // Nobody listens any more only when the loop has stopped.
+        // Fails only during shutdown.
         self.wake.send(key.clone()).ok();
     }
 
-    /// Has a host decided on again.
+    /// Wakes a host.
     pub fn wake(&self, key: &ObjectId) {
-        // Nobody listens any more only when the loop has stopped.
+        // Fails only during shutdown.
         self.wake.send(key.clone()).ok();
     }
 
-    /// Whether a look that failed tells nothing new.
+    /// Whether a failed look shows nothing new.
     fn is_known(&self, key: &ObjectId, inputs: &str, failure: &Failure) -> bool {
         let desks = self.desks();
         let sight = desks.hosts.get(key).and_then(|desk| desk.sight.as_ref()).filter(|sight| sight.inputs == inputs);
@@ -428,7 +428,7 @@ impl Hands {
             && sight.is_some_and(|sight| sight.seen.as_ref().is_err_and(|known| known.kind == failure.kind))
     }
 
-    /// After a look that brought nothing new: does what was asked for meanwhile, or looks again later.
+    /// After a look that showed nothing new: does what was requested meanwhile, or looks again later.
     fn go_on(self: &Arc<Self>, key: &ObjectId, cancel: &CancellationToken, job: &Job) {
         let mut desks = self.desks();
         let Some(desk) = desks.hosts.get_mut(key).filter(|_| !cancel.is_cancelled()) else { return };
@@ -441,7 +441,7 @@ impl Hands {
         self.patrol(key, job);
     }
 
-    /// Looks again after a while, unless somebody else has done so.
+    /// Looks again after a while, unless another job has done so.
     fn patrol(self: &Arc<Self>, key: &ObjectId, job: &Job) {
         let Some(begun) = self.desks().hosts.get(key).map(|desk| desk.begun) else { return };
         let (hands, key, stop) = (Arc::downgrade(self), key.clone(), self.stop.clone());
@@ -458,7 +458,7 @@ impl Hands {
         });
     }
 
-    /// Ends whatever is under way and closes all sessions.
+    /// Stops all jobs and closes all sessions.
     pub async fn stop(&self) {
         self.stop.cancel();
         let lines: Vec<_> = {
@@ -484,7 +484,7 @@ fn warn_of_plain_http(key: &ObjectId, address: &Address) {
     let bmc = address.origin();
     if !address.is_secure() && told_of_plain_http().insert((key.clone(), bmc.clone())) {
         let advice = "its credentials can be read on the way; use https in the host's address";
-        warn!(host = %key, bmc, "this BMC is spoken to without TLS: {advice}");
+        warn!(host = %key, bmc, "no TLS to this BMC: {advice}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tells people what happens, by Events. They are sent beside the loops and may get lost.
+//! Sends Events in the background. They may get lost.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
-/// What the API server takes as a note.
+/// The maximum length of a note.
 const NOTE_LIMIT: usize = 1000;
-/// How long Events that are on their way get at the end.
+/// Shutdown grace period for Events in flight.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Sends Events.
@@ -21,7 +21,7 @@ pub(crate) struct Herald {
     tasks: TaskTracker,
 }
 
-/// Something that people may want to know.
+/// The content of an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct News {
     pub(crate) warning: bool,
@@ -35,7 +35,7 @@ impl Herald {
         Self { client, reporter, tasks: TaskTracker::new() }
     }
 
-    /// Tells something about an object.
+    /// Sends an Event about an object.
     pub(crate) fn tell(&self, about: ObjectReference, news: News) {
         let event = Event {
             type_: if news.warning { EventType::Warning } else { EventType::Normal },
@@ -44,7 +44,7 @@ impl Herald {
             action: news.reason,
             secondary: None,
         };
-        // A recorder remembers what it sent, to count repetitions. Nothing is told twice here, so none is kept.
+        // A recorder remembers what it sent, to count repetitions. Nothing is sent twice here, so no recorder is kept.
         let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
         self.spawn(async move {
             recorder
@@ -54,12 +54,12 @@ impl Herald {
         });
     }
 
-    /// Has something done beside the loops, on which nothing depends.
+    /// Runs something in the background that nothing depends on.
     pub(crate) fn spawn(&self, errand: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(errand);
     }
 
-    /// Lets what is on its way arrive.
+    /// Waits for Events in flight.
     pub(crate) async fn stop(&self) {
         self.tasks.close();
         tokio::time::timeout(FAREWELL, self.tasks.wait()).await.ok();

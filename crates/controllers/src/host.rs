@@ -302,9 +302,9 @@ impl<D: HostDialect> HostLoop<D> {
     fn ask_brake(&self, key: &ObjectId, ask: Ask, sight: &mut Sight) {
         match self.brake.ask(key, ask) {
             Answer::Go => sight.granted.push(ask),
-            Answer::NotNow { message, again_in, .. } => {
+            Answer::NotNow { limit, again_in } => {
                 let again_in = SignedDuration::try_from(again_in).unwrap_or(SignedDuration::from_secs(60));
-                sight.hold = Some(Hold { why: message, until: sight.now + again_in });
+                sight.hold = Some(Hold { limit, until: sight.now + again_in });
             }
         }
     }
@@ -359,7 +359,7 @@ impl<D: HostDialect> HostLoop<D> {
         if let Some(cause) = &step.cause {
             let acts: Vec<_> = step.acts.iter().map(Act::name).collect();
             let why = cause.tell(D::words());
-            info!(host = %key, acts = acts.join(", "), cause = why, "acting on the server");
+            info!(host = %key, acts = acts.join(", "), reason = cause.name(), cause = why, "acting on the server");
         }
         self.submit(key, step.record.acted, step.acts, step.look);
         Ok(self.next_time(step.again))
@@ -396,7 +396,7 @@ impl<D: HostDialect> HostLoop<D> {
             let sessions = stale.api::<BootSession>(&self.client);
             self.herald.spawn(async move {
                 let deleted = sessions.delete(&stale.name, &DeleteParams::default()).await;
-                deleted.inspect_err(|error| debug!(%error, session = %stale, "session not deleted")).ok();
+                deleted.inspect_err(|error| debug!(%error, session = %stale, "cannot delete session")).ok();
             });
         }
     }
@@ -436,7 +436,7 @@ impl<D: HostDialect> HostLoop<D> {
 
     async fn let_go(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
         self.writer.let_go(host, D::FINALIZER).await?;
-        info!(host = %key, "forgotten");
+        info!(host = %key, "host removed");
         self.retire(key);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Where a kind is served: a group may serve one kind in versions that another kind of the same group is not served in.
+//! Finds the versions in which a kind is served: not every kind of a group is served in every version of it.
 
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, ApiCapabilities, ApiResource};
@@ -8,8 +8,8 @@ use kube::{Client, Error};
 /// A kind in a version that is served.
 pub(crate) type Kind = (ApiResource, ApiCapabilities);
 
-/// Looks a kind up in all served versions of its group: first in the version that it was referred to by, then in the one that
-/// the API server prefers. `None` if all of them could be read and none has it.
+/// Looks a kind up in all served versions of its group: first in the given version, then in the one that the API server prefers.
+/// `None` if all of them could be read and none has it.
 pub(crate) async fn find(
     client: &Client,
     group: &str,

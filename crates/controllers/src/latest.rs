@@ -1,4 +1,4 @@
-//! Objects as we last wrote them, until the watch has caught up: nobody decides on what is known to be old.
+//! Objects as the operator last wrote them, until the watch has caught up: no decision uses a version that is known to be old.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use tokio::time::Instant;
 
 use crate::object::{Object, ObjectId};
 
-/// A watch that is behind for longer has other troubles, and what we write is checked by the API server.
+/// A watch that lags longer has other problems, and the API server checks the version of every write.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 
-/// What we wrote and the watch has not shown yet.
+/// What was written and the watch has not shown yet.
 #[derive(Debug)]
 pub(crate) struct Latest<K>(Mutex<Shelf<K>>);
 
 #[derive(Debug)]
 struct Shelf<K> {
     written: HashMap<ObjectId, Written<K>>,
-    /// With so many on it, it is cleared of what was left there: the watch may show the end of an object before we know
-    /// that our last write of it was taken.
+    /// With this many entries, old ones are removed: the watch may show the deletion of an object before the answer to the last
+    /// write arrives.
     full_at: usize,
 }
 
@@ -37,7 +37,7 @@ impl<K> Default for Latest<K> {
 }
 
 impl<K: Object> Latest<K> {
-    /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
+    /// The object as the watch shows it, or as last written if the watch has not caught up.
     pub(crate) fn newest(&self, seen: Arc<K>) -> Arc<K> {
         let key = ObjectId::of(seen.as_ref());
         let mut kept = self.shelf();
@@ -49,7 +49,7 @@ impl<K: Object> Latest<K> {
         seen
     }
 
-    /// We have written it.
+    /// The object was written.
     pub(crate) fn put(&self, object: &K) {
         let mut object = object.clone();
         object.meta_mut().managed_fields = None;
@@ -61,7 +61,7 @@ impl<K: Object> Latest<K> {
         kept.written.insert(ObjectId::of(&object), Written { object: Arc::new(object), at: Instant::now() });
     }
 
-    /// The watch has shown that it is gone, or knows better than we do.
+    /// The object is gone, or the watch shows something newer.
     pub(crate) fn forget(&self, key: &ObjectId) {
         self.shelf().written.remove(key);
     }
@@ -71,7 +71,7 @@ impl<K: Object> Latest<K> {
     }
 }
 
-/// Numbers in practice. Where they are not, the watch is believed and a conflict sorts it out.
+/// Versions are numbers in practice. If they are not, the watch is trusted, and a conflict corrects it.
 fn version(object: &impl ResourceExt) -> u64 {
     object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
 }

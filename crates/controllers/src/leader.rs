@@ -1,5 +1,4 @@
-//! Leader election by a `coordination.k8s.io` Lease, by the rules of client-go, so that it can share a cluster's
-//! habits, dashboards and mixed versions.
+//! Leader election with a `coordination.k8s.io` Lease, by the rules of client-go, so that usual tools and dashboards work.
 //!
 //! - Every write is a PUT (or POST) that carries the resourceVersion it was decided on; of two writers one gets 409.
 //! - The times in the Lease are for people. Whether a lease has run out is measured on the *local* monotonic clock,
@@ -24,21 +23,21 @@ use tracing::{debug, error, info, warn};
 
 use crate::clock::Clock;
 
-/// How patient holder and candidates are.
+/// Times of an election.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timing {
-    /// How long candidates leave a record alone that does not change.
+    /// How long candidates wait if the record does not change.
     pub lease_duration: Duration,
     /// How long after its last successful renewal the holder stops leading.
     pub renew_deadline: Duration,
-    /// How long between two tries.
+    /// Interval between two tries.
     pub retry_period: Duration,
-    /// Candidates stretch each wait by a random part of this, so that they do not all come at once.
+    /// Candidates prolong each wait by a random part of this, so that they do not all try at once.
     pub jitter: f64,
 }
 
 impl Default for Timing {
-    /// The numbers of client-go.
+    /// The defaults of client-go.
     fn default() -> Self {
         Self {
             lease_duration: Duration::from_secs(15),
@@ -67,12 +66,12 @@ impl Timing {
         }
     }
 
-    /// What the work gets to stop in. A tenth is kept back for timers that fire late.
+    /// How long the work may take to stop. A tenth is reserved for timers that fire late.
     fn grace(&self) -> Duration {
         (self.lease_duration.saturating_sub(self.renew_deadline)) * 9 / 10
     }
 
-    /// One request that hangs must leave time for another before the deadline.
+    /// A hung request must leave time for another one before the deadline.
     fn request_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }
@@ -81,14 +80,14 @@ impl Timing {
         self.retry_period.mul_f64(1.0 + self.jitter * fastrand::f64())
     }
 
-    /// Rounded up: who reads it must not count shorter than we do.
+    /// Rounded up: other replicas must not count shorter than the holder does.
     fn lease_seconds(&self) -> i32 {
         let whole = self.lease_duration.as_secs() + u64::from(self.lease_duration.subsec_nanos() > 0);
         i32::try_from(whole).unwrap_or(i32::MAX)
     }
 }
 
-/// Why an election cannot be held.
+/// Why an election cannot start.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum LeaderError {
     /// The times contradict each other.
@@ -99,7 +98,7 @@ pub enum LeaderError {
         /// What was given.
         timing: Timing,
     },
-    /// Without an identity everybody would take the lease for their own, or for free.
+    /// Without an identity every replica would think that the lease is its own, or free.
     #[error("The leader election needs an identity that no other replica has; an empty one was given.")]
     NoIdentity,
     /// The same elector is already leading or waiting to lead.
@@ -115,7 +114,7 @@ pub enum LeaderError {
 /// How a term ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome<T> {
-    /// We were asked to stop before we led; the work was never started.
+    /// Stopped before leading; the work was never started.
     NeverLed,
     /// The work ended while the lease was held, by itself or because of the shutdown. The lease was given back.
     Done(T),
@@ -135,7 +134,7 @@ pub enum Loss {
     NotRenewed,
     /// Another replica holds it.
     TakenBy(String),
-    /// The task that renews it failed, which is a mistake of ours.
+    /// The task that renews it failed, which is a bug.
     Broken,
 }
 
@@ -167,7 +166,7 @@ pub struct Record {
 impl Record {
     fn of(lease: &Lease, default_duration: Duration) -> Self {
         let spec = lease.spec.clone().unwrap_or_default();
-        // The holder's own words count: it may have been configured to be more patient than we are.
+        // The holder's own duration counts: it may be configured with a longer one.
         let seconds = spec.lease_duration_seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0);
         Self {
             holder: spec.holder_identity.unwrap_or_default(),
@@ -179,7 +178,7 @@ impl Record {
     }
 }
 
-/// A record, and the local moment at which we first saw it like this.
+/// A record, and the local time at which it was first seen like this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
     /// What it says.
@@ -195,7 +194,7 @@ pub enum Decision {
     Acquire,
     /// It is ours: renew it.
     Renew,
-    /// It is another's, for at most that long if nothing changes.
+    /// Another replica holds it, for at most that long if nothing changes.
     Wait {
         /// Who holds it.
         holder: String,
@@ -251,17 +250,17 @@ impl Elector {
         Ok(Self { seat: Arc::new(seat), leading: watch::Sender::new(false), electing: tokio::sync::Mutex::new(()) })
     }
 
-    /// Whether we lead now.
+    /// Whether this replica leads now.
     pub fn is_leader(&self) -> bool {
         *self.leading.borrow()
     }
 
-    /// Follows whether we lead.
+    /// A channel that shows whether this replica leads.
     pub fn leading(&self) -> watch::Receiver<bool> {
         self.leading.subscribe()
     }
 
-    /// Waits until we lead, runs `work`, and gives the lease back when the work has stopped.
+    /// Waits for the lease, runs `work`, and releases the lease when the work has stopped.
     ///
     /// The token that `work` gets is cancelled when `shutdown` is, and the moment the lease is lost. After a shutdown
     /// the lease is renewed for as long as the work takes to stop. After a loss the work has until shortly before
@@ -273,7 +272,7 @@ impl Elector {
         Fut: Future,
     {
         let seat = &self.seat;
-        // Two terms under one identity would both find the lease theirs.
+        // Two terms with one identity would both think that they hold the lease.
         let _electing = self
             .electing
             .try_lock()
@@ -288,7 +287,7 @@ impl Elector {
         info!(lease = %seat, identity = seat.identity, "this replica leads");
         let term = shutdown.child_token();
         let crown = Crown::put_on(&self.leading);
-        // A task of its own, so that a busy work cannot delay the renewals or its own end.
+        // A separate task, so that busy work cannot delay renewals or its own end.
         let mut keeper = JoinSet::new();
         keeper.spawn(candidate.keep(asked, term.clone(), self.leading.clone()));
         let mut work = Box::pin(work(term.clone()));
@@ -309,7 +308,7 @@ impl Elector {
         };
         term.cancel();
         drop(crown);
-        warn!(lease = %seat, identity = seat.identity, "this replica leads no longer: {loss}");
+        warn!(lease = %seat, identity = seat.identity, "this replica no longer leads: {loss}");
         let output = tokio::time::timeout_at(stop_by, &mut work).await.ok();
         if output.is_none() {
             error!(lease = %seat, "the work did not stop in time after the lease was lost, and was dropped");
@@ -318,7 +317,7 @@ impl Elector {
     }
 }
 
-/// How often a write that gives the lease back may be overtaken.
+/// How often a write that releases the lease is retried after a conflict.
 const RELEASE_TRIES: u32 = 3;
 
 /// What does not change during an election.
@@ -361,7 +360,7 @@ impl Seat {
         }
     }
 
-    /// Gives the lease back, so that the next replica need not wait for it to run out. Only after the work stopped.
+    /// Releases the lease, so that the next replica need not wait until it expires. Only after the work has stopped.
     async fn release(&self) {
         let release = async {
             for _ in 0..RELEASE_TRIES {
@@ -370,7 +369,7 @@ impl Seat {
                     return Ok(());
                 }
                 match self.write(&released(lease, self.clock.now())).await {
-                    // A renewal that was under way when the work ended came first.
+                    // A renewal in progress came first.
                     Err(TryError::Overtaken(_)) => (),
                     answer => return answer.map(|_| ()),
                 }
@@ -378,14 +377,14 @@ impl Seat {
             Err(TryError::Overtaken(format!("{RELEASE_TRIES} times in a row")))
         };
         match tokio::time::timeout(self.timing.renew_deadline, release).await {
-            Ok(Ok(())) => info!(lease = %self, "gave the lease back"),
-            Ok(Err(error)) => warn!(lease = %self, "could not give the lease back, it will run out: {error}"),
-            Err(_) => warn!(lease = %self, "could not give the lease back in time, it will run out"),
+            Ok(Ok(())) => info!(lease = %self, "lease released"),
+            Ok(Err(error)) => warn!(lease = %self, "cannot release the lease, it will expire: {error}"),
+            Err(_) => warn!(lease = %self, "cannot release the lease in time, it will expire"),
         }
     }
 }
 
-/// What one replica knows of the lease at the moment.
+/// What this replica knows about the lease.
 #[derive(Debug)]
 struct Candidate {
     seat: Arc<Seat>,
@@ -415,11 +414,11 @@ impl Candidate {
         Self { seat, seen: None, current: false, failures: 0 }
     }
 
-    /// Tries until the lease is ours, and says when the request that made it so was sent; nothing if asked to stop.
+    /// Tries until this replica holds the lease. Returns when the successful request was sent; `None` if asked to stop.
     async fn acquire(&mut self, shutdown: &CancellationToken) -> Option<Instant> {
         let mut told = None;
         while !shutdown.is_cancelled() {
-            // Reading may be cut short, but a write must not: it could make us the holder without our knowing.
+            // A read may be cancelled, but a write must not: it could make this replica the holder without its knowledge.
             let looked = shutdown.run_until_cancelled(self.look()).await?;
             let tried = match looked {
                 Ok(()) => self.claim().await,
@@ -445,7 +444,7 @@ impl Candidate {
         None
     }
 
-    /// Renews the lease until it is lost; then ends the term and says until when the work may take to stop.
+    /// Renews the lease until it is lost. Then ends the term, and returns until when the work has to stop.
     async fn keep(mut self, mut asked: Instant, term: CancellationToken, leading: watch::Sender<bool>) -> Lost {
         // Also when this task panics or is aborted.
         let _end_of_term = term.drop_guard();
@@ -460,7 +459,7 @@ impl Candidate {
             });
             match tried.await {
                 Err(_) => break (Loss::NotRenewed, deadline + timing.grace()),
-                // A process that was stopped for a while finds the answer waiting, and the deadline behind it.
+                // A process that was suspended finds the answer waiting, but the deadline has passed.
                 Ok(Ok(Try::Ours { asked: last })) if last.elapsed() < timing.renew_deadline => {
                     self.well();
                     asked = last;
@@ -469,7 +468,7 @@ impl Candidate {
                 Ok(Ok(Try::Ours { asked: last })) => {
                     break (Loss::NotRenewed, last + timing.renew_deadline + timing.grace());
                 }
-                // That one may be at work already: no time left.
+                // The other replica may be working already: no time left.
                 Ok(Ok(Try::Theirs { holder })) => break (Loss::TakenBy(holder), Instant::now()),
                 Ok(Err(error)) => {
                     self.ill(&error);
@@ -498,7 +497,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Writes the lease if what we have seen allows it. Who was overtaken looks again, once.
+    /// Writes the lease if the last read allows it. After a conflict, reads and tries once more.
     async fn claim(&mut self) -> Result<Try, TryError> {
         match self.claim_once().await {
             Err(TryError::Overtaken(_)) => {
@@ -512,7 +511,7 @@ impl Candidate {
     async fn claim_once(&mut self) -> Result<Try, TryError> {
         let asked = Instant::now();
         let decision = decide(self.seen.as_ref().map(|(_, observed)| observed), asked, &self.seat.identity);
-        // Until the answer says otherwise, what we know may be out of date.
+        // Until the answer arrives, what is known may be outdated.
         self.current = false;
         if let Decision::Wait { holder, .. } = decision {
             return Ok(Try::Theirs { holder });
@@ -536,7 +535,7 @@ impl Candidate {
 
     fn well(&mut self) {
         if self.failures > 0 {
-            info!(lease = %self.seat, "the lease can be reached again after {} failures", self.failures);
+            info!(lease = %self.seat, "lease reachable again after {} failures", self.failures);
         }
         self.failures = 0;
     }
@@ -551,7 +550,7 @@ impl Candidate {
     }
 }
 
-/// The Lease that makes us the holder, or keeps us so. Whatever else stands in it stays.
+/// The Lease with this replica as holder. All other fields stay.
 fn proposal(seen: Option<&Lease>, decision: &Decision, seat: &Seat) -> Lease {
     let mut lease = seen.cloned().unwrap_or_else(|| {
         let mut lease = Lease::default();
@@ -572,7 +571,7 @@ fn proposal(seen: Option<&Lease>, decision: &Decision, seat: &Seat) -> Lease {
     lease
 }
 
-/// The Lease that makes nobody the holder.
+/// The Lease without a holder.
 fn released(mut lease: Lease, now: Timestamp) -> Lease {
     let spec = lease.spec.take().unwrap_or_default();
     let renew_time = Some(MicroTime(after(now, spec.renew_time.as_ref())));
@@ -586,8 +585,8 @@ fn released(mut lease: Lease, now: Timestamp) -> Lease {
     lease
 }
 
-/// An update that changes nothing is not stored, and nobody would see it: after a clock was set back, a renewal could
-/// meet the very microsecond that is already written.
+/// An update that changes nothing is not stored, so others would not see it: after a clock was set back, a renewal could have the
+/// same time as the stored one.
 fn after(now: Timestamp, written: Option<&MicroTime>) -> Timestamp {
     match written {
         Some(written) if written.0.as_microsecond() == now.as_microsecond() => {
@@ -621,7 +620,7 @@ impl From<kube::Error> for TryError {
     }
 }
 
-/// Shows to the outside that we lead, until it is dropped, however a term ends.
+/// Shows that this replica leads, until it is dropped, however a term ends.
 #[derive(Debug)]
 struct Crown(watch::Sender<bool>);
 

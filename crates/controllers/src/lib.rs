@@ -1,8 +1,8 @@
 //! Turns resources into engine goals, and engine steps into status, events and acts.
 //!
-//! A *dialect* ([`dialect::HostDialect`], one folder each) translates its resource. The generic loop ([`host`]) steps
-//! the engine and stores what follows; the [`hands`] perform it. Who needs a host claims one (`claims`), and one task
-//! places all that wait. [`operator`] wires all of it under one lease.
+//! A *dialect* ([`dialect::HostDialect`], one folder each) translates its resource. The generic loop ([`host`]) steps the engine
+//! and stores what follows; the [`hands`] perform it. A machine that needs a host claims one (`claims`), and one task places all
+//! that wait. [`operator`] runs all of it under one lease.
 
 pub mod api_client;
 pub mod beskar7;

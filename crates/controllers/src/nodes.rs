@@ -1,5 +1,5 @@
-//! Tells nodes which server they run on. A kubelet on bare metal does not know its provider id, and Cluster API knows a
-//! node by nothing else: the node of a server is found by the UUID of its firmware.
+//! Sets the provider ID of nodes. A kubelet on bare metal does not know it, and Cluster API identifies a node by nothing else.
+//! The node of a server is found by the SMBIOS UUID.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use tracing::{debug, info, warn};
 use crate::api_client;
 use crate::object::ObjectId;
 
-/// How often it is looked for nodes that are awaited.
+/// How often to look for nodes.
 const AGAIN: Duration = Duration::from_secs(5);
 /// How long a workload cluster may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,13 +27,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Awaited {
     /// The Cluster that it joins.
     pub(crate) cluster: ObjectId,
-    /// What the node is to be called.
+    /// The provider ID for the node.
     pub(crate) provider: String,
     /// SMBIOS UUID of the server.
     pub(crate) uuid: String,
 }
 
-/// The nodes that are awaited.
+/// The servers whose nodes are awaited.
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     /// By machine.
@@ -41,7 +41,7 @@ pub(crate) struct Nodes {
     news: Notify,
 }
 
-/// Why a workload cluster cannot be looked at.
+/// Why the nodes of a workload cluster cannot be listed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{0:#} does not exist yet")]
@@ -64,7 +64,7 @@ impl Nodes {
         }
     }
 
-    /// Does not wait for it any more.
+    /// Stops waiting for it.
     pub(crate) fn forget(&self, machine: &ObjectId) {
         self.awaited().remove(machine);
     }
@@ -91,7 +91,7 @@ impl Nodes {
                         clients.remove(&cluster);
                         let error = error.to_string();
                         if told.get(&cluster) != Some(&error) {
-                            warn!(%cluster, error, "its nodes cannot be looked at; it is tried again");
+                            warn!(%cluster, error, "cannot list the nodes of the workload cluster, retrying");
                             told.insert(cluster, error);
                         }
                     }
@@ -106,7 +106,7 @@ impl Nodes {
     }
 }
 
-/// Looks at the nodes of a cluster once, and names those that are awaited.
+/// Lists the nodes of a cluster once, and sets the provider ID of those that are awaited.
 async fn look(
     client: &Client,
     clients: &mut HashMap<ObjectId, Client>,
@@ -123,16 +123,16 @@ async fn look(
         let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
         let Some(info) = info.filter(|_| given.is_none_or(str::is_empty)) else { continue };
         let Some(found) = awaited.iter().find(|awaited| is_same_uuid(&awaited.uuid, &info.system_uuid)) else {
-            debug!(node = node.name_any(), uuid = info.system_uuid, "a node without provider id that nobody awaits");
+            debug!(node = node.name_any(), uuid = info.system_uuid, "node without provider ID matches no machine");
             continue;
         };
-        // Only of exactly this node: another may come under the same name.
+        // Only if it is still this node: another one may get the same name.
         let patch = json!({
             "metadata": { "uid": node.uid(), "resourceVersion": node.resource_version() },
             "spec": { "providerID": found.provider },
         });
         match nodes.patch(&node.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
-            Ok(_) => info!(node = node.name_any(), provider = found.provider, "named after its server"),
+            Ok(_) => info!(node = node.name_any(), provider = found.provider, "provider ID set"),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => return Err(boxed(error)),
         }
@@ -140,7 +140,7 @@ async fn look(
     Ok(())
 }
 
-/// The way to a workload cluster, by the kubeconfig that Cluster API keeps for it.
+/// A client for a workload cluster, from the kubeconfig that Cluster API stores.
 async fn connect(client: &Client, cluster: &ObjectId) -> Result<Client, Error> {
     let id = ObjectId::named::<Secret>(cluster.namespace.as_deref(), &format!("{}-kubeconfig", cluster.name));
     let secret = id.api::<Secret>(client).get_opt(&id.name).await.map_err(|error| Error::Kube(Box::new(error)))?;
@@ -156,7 +156,8 @@ async fn connect(client: &Client, cluster: &ObjectId) -> Result<Client, Error> {
     Ok(api_client::bounded(client))
 }
 
-/// A kubeconfig may name programs to run and files to read. Whoever may write Secrets must not get at ours by that.
+/// A kubeconfig can name programs to run and files to read. A user who may write Secrets must not reach the operator's files that
+/// way.
 fn harmless(kubeconfig: &Kubeconfig) -> Result<(), String> {
     let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
     for user in users {

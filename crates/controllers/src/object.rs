@@ -1,4 +1,4 @@
-//! Objects of any kind: what they are called, and how the API server is asked for them, whether they have a namespace or not.
+//! Objects of any kind, namespaced or cluster-scoped: their identity, and how to request them.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Display};
@@ -9,7 +9,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A kind of objects, in whichever version they are served.
+/// A kind, whatever version it is served in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KindId {
     /// API group; empty for the core group.
@@ -40,7 +40,7 @@ pub struct ObjectId {
     pub namespace: Option<String>,
     /// Name.
     pub name: String,
-    /// UID: a recreated namesake is another object. `None` for whoever bears the name.
+    /// UID: a new object with the same name is another object. `None` for any object with this name.
     pub uid: Option<String>,
 }
 
@@ -51,12 +51,12 @@ impl ObjectId {
         Self { kind, namespace: object.namespace(), name: object.name_any(), uid: object.uid() }
     }
 
-    /// Whoever bears that name.
+    /// Any object with that name.
     pub fn named<K: Resource<DynamicType = ()>>(namespace: Option<&str>, name: &str) -> Self {
         Self { kind: KindId::of::<K>(), namespace: namespace.map(str::to_owned), name: name.to_owned(), uid: None }
     }
 
-    /// Whoever bears the name of this object.
+    /// Any object with the name of this one.
     #[must_use]
     pub fn by_name(&self) -> Self {
         Self { uid: None, ..self.clone() }
@@ -67,7 +67,7 @@ impl ObjectId {
         self.namespace.as_deref().unwrap_or_default()
     }
 
-    /// How the stores of watches name it.
+    /// Its key in the stores of watches.
     pub(crate) fn object_ref<K: Resource<DynamicType = (), Scope: Reach>>(&self) -> ObjectRef<K> {
         let named = ObjectRef::new(&self.name);
         match self.namespace.as_ref().filter(|_| K::Scope::HAS_NAMESPACES) {
@@ -76,7 +76,7 @@ impl ObjectId {
         }
     }
 
-    /// Where it is to be asked for.
+    /// The API to request it from.
     pub(crate) fn api<K: Object>(&self, client: &Client) -> Api<K> {
         api(client, self.namespace.as_deref())
     }
@@ -94,7 +94,7 @@ impl Display for ObjectId {
     }
 }
 
-/// Resources that have a loop, whether they are of a namespace or of the whole cluster.
+/// Resources that have a loop, namespaced or cluster-scoped.
 pub trait Object:
     Resource<DynamicType = (), Scope: Reach> + Clone + Debug + DeserializeOwned + Serialize + Send + Sync + 'static
 {
@@ -105,12 +105,12 @@ impl<K> Object for K where
 {
 }
 
-/// How far the objects of a kind reach.
+/// The scope of a kind.
 pub trait Reach: Sized {
     /// Whether they have namespaces.
     const HAS_NAMESPACES: bool;
 
-    /// Where objects are asked for: those of one namespace, or all. What has no namespace is in all of them.
+    /// The API for the objects of one namespace, or for all. Cluster-scoped objects are in every namespace's.
     fn api<K: Resource<DynamicType = (), Scope = Self>>(client: &Client, namespace: Option<&str>) -> Api<K>;
 }
 
@@ -133,7 +133,7 @@ impl Reach for ClusterResourceScope {
     }
 }
 
-/// Where the objects of a kind are asked for.
+/// The API for the objects of a kind.
 pub(crate) fn api<K: Resource<DynamicType = (), Scope: Reach>>(client: &Client, namespace: Option<&str>) -> Api<K> {
     <K::Scope as Reach>::api(client, namespace)
 }

@@ -172,7 +172,7 @@ impl Operator {
         readiness.set(true);
         while !shutdown.is_cancelled() {
             match elector.lead(shutdown.clone(), |term| self.work_while_fit(term, readiness, depot.clone())).await? {
-                Outcome::Lost { loss, .. } => warn!("{loss}; standing for election again"),
+                Outcome::Lost { loss, .. } => warn!("{loss}; rejoining the leader election"),
                 Outcome::Done(()) | Outcome::NeverLed => {}
             }
         }

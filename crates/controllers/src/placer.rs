@@ -288,7 +288,7 @@ impl Placer {
                 (claimant, Vec::new(), true)
             }
             Done::Claim(claimant, key, Err(error)) => {
-                warn!(%error, host = %key, "the claim cannot be written");
+                warn!(%error, host = %key, "cannot write the claim");
                 let why = format!("{} {} cannot be claimed: {error}.", key.kind.kind, key.name);
                 self.refuse(&claimant, why, wake);
                 if !matches!(&error, kube::Error::Api(status) if status.code < 500) {
@@ -368,7 +368,7 @@ async fn take_off<D: HostDialect>(client: Client, key: &ObjectId, host: D::Host)
     match patch(&client, key, host.resource_version().as_deref(), D::without_claim()).await {
         Ok(host) => host,
         Err(error) => {
-            warn!(%error, host = %key, "the claim of somebody who is gone cannot be taken off");
+            warn!(%error, host = %key, "cannot remove a stale claim");
             host
         }
     }

@@ -1,4 +1,4 @@
-//! What the outside can ask the process: `/metrics` on one address; `/healthz`, `/livez` and `/readyz` on another.
+//! Serves `/metrics` on one address; `/healthz`, `/livez` and `/readyz` on another.
 
 use std::future::Future;
 use std::io;
@@ -25,7 +25,7 @@ pub const METRICS_FLAG: &str = "--metrics-bind-address";
 /// The flag that chooses where health and readiness are served.
 pub const PROBES_FLAG: &str = "--health-probe-bind-address";
 
-/// How long a client that does not finish its request can hold up a shutdown.
+/// How long a client that does not finish its request can delay a shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Why a probe cannot be served.
@@ -36,9 +36,9 @@ pub enum ProbeError {
     Bind {
         /// Where.
         address: SocketAddr,
-        /// Which flag said so.
+        /// The flag that sets it.
         flag: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         why: io::Error,
     },
 }
@@ -52,7 +52,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether the process can do its job, or take it over: set by who knows, read by `/readyz`. Clones share it.
+/// Whether the process can work, or take over the work: shown by `/readyz`. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Readiness(watch::Sender<bool>);
 
@@ -64,7 +64,7 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// Says whether it is ready.
+    /// Sets whether it is ready.
     pub fn set(&self, ready: bool) {
         self.0.send_replace(ready);
     }
@@ -75,7 +75,7 @@ impl Readiness {
     }
 }
 
-/// A server that listens already, and answers while it is polled. It ends some moments after its token is cancelled.
+/// A server that is listening, and answers while it is polled. It ends shortly after its token is cancelled.
 #[must_use = "nothing answers until it is polled"]
 pub struct Server {
     address: SocketAddr,
@@ -83,7 +83,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Where it listens; the port is the real one, also when any was asked for.
+    /// Its address, with the real port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -110,7 +110,7 @@ pub async fn serve_metrics(
     serve(address, METRICS_FLAG, Router::new().route("/metrics", get(answer)), stop).await
 }
 
-/// Serves `/healthz`, `/livez` and `/readyz`. Who answers is alive; who is ready is told by `readiness`.
+/// Serves `/healthz`, `/livez` and `/readyz`. Any answer means alive; `readiness` decides about ready.
 pub async fn serve_probes(
     address: SocketAddr,
     readiness: Readiness,

@@ -1,4 +1,4 @@
-//! The one way in which objects are watched.
+//! How objects are watched.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ use tracing::{debug, warn};
 
 use crate::object::{KindId, Object, ObjectId};
 
-/// What is of no use to us is not kept in memory, a thousand times.
+/// Unused fields are removed: with thousands of objects they would fill the memory.
 fn drop_ballast(metadata: &mut ObjectMeta) {
     metadata.managed_fields = None;
     if let Some(annotations) = &mut metadata.annotations {
@@ -27,10 +27,15 @@ fn drop_ballast(metadata: &mut ObjectMeta) {
     }
 }
 
-/// One object that cannot be read must not hide all others.
+/// An object that cannot be read must not hide all others.
 fn readable<H: std::fmt::Debug>(event: Event<DeserializeGuard<H>>) -> Option<Event<H>> {
     let read = |object: DeserializeGuard<H>| {
-        object.0.inspect_err(|object| warn!(name = object.metadata.name, error = %object.error, "object cannot be read and is left alone")).ok()
+        object
+            .0
+            .inspect_err(
+                |object| warn!(name = object.metadata.name, error = %object.error, "object cannot be read, ignored"),
+            )
+            .ok()
     };
     Some(match event {
         Event::Init => Event::Init,
@@ -41,11 +46,11 @@ fn readable<H: std::fmt::Debug>(event: Event<DeserializeGuard<H>>) -> Option<Eve
     })
 }
 
-/// How long the same interruption of a watch is not told again.
+/// How long the same interruption of a watch is not logged again.
 const TOLD_FOR: Duration = Duration::from_mins(10);
 
-/// Tells of the interruptions of one watch. It is taken up again by itself, so one line is enough: a CRD that is gone, or an API server that is
-/// down, would fill the log with the same one.
+/// Logs the interruptions of one watch. The watch is retried, so one line is enough: a missing CRD, or an API server that is
+/// down, would otherwise fill the log.
 pub(crate) struct Interruptions {
     of: Cow<'static, str>,
     told: Option<(String, Instant)>,
@@ -56,33 +61,30 @@ impl Interruptions {
         Self { of: of.into(), told: None }
     }
 
-    /// What the watch shows, if it was not interrupted.
+    /// The event of the watch, if it was not interrupted.
     pub(crate) fn pass<T>(&mut self, event: Result<T, watcher::Error>) -> Option<T> {
         event.map_err(|error| self.tell(&error)).ok()
     }
 
-    /// Answers whether it was worth a line.
+    /// Returns whether it was logged as a warning.
     fn tell(&mut self, error: &watcher::Error) -> bool {
         let (why, now) = (error.to_string(), Instant::now());
         let of = &*self.of;
         if self.told.as_ref().is_some_and(|(told, at)| *told == why && now - *at < TOLD_FOR) {
-            debug!(%error, of, "the watch is still interrupted");
+            debug!(%error, of, "watch still interrupted");
             return false;
         }
         if is_not_served(error) {
-            warn!(
-                of,
-                "the API server does not serve this kind (any more): is its CRD installed? It is asked again until it is"
-            );
+            warn!(of, "the API server does not serve this kind: is its CRD installed? Retrying");
         } else {
-            warn!(%error, of, "the watch was interrupted; it is taken up again");
+            warn!(%error, of, "watch interrupted, retrying");
         }
         self.told = Some((why, now));
         true
     }
 }
 
-/// Whether the API server has no such kind, or has it no more.
+/// Whether the API server does not serve the kind.
 pub(crate) fn is_not_served(error: &watcher::Error) -> bool {
     let not_found = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.code == 404);
     match error {
@@ -91,8 +93,8 @@ pub(crate) fn is_not_served(error: &watcher::Error) -> bool {
     }
 }
 
-/// Pauses before an interrupted watch is taken up again. We are one client with a few watches: nobody is helped when we stay
-/// deaf for a minute after the API server came back, as kube's own default does.
+/// Pauses before an interrupted watch is retried. The operator is one client with a few watches: it need not wait up to a minute
+/// after the API server is back, as kube's default does.
 pub(crate) fn pauses() -> ResetTimerBackoff<Pauses> {
     ResetTimerBackoff::new(Pauses(SHORTEST_PAUSE), 4 * LONGEST_PAUSE)
 }
@@ -121,9 +123,9 @@ impl Backoff for Pauses {
 /// What a watch has shown.
 #[derive(Debug)]
 pub(crate) enum Change<'a, K> {
-    /// All objects are listed anew.
+    /// All objects are being listed again.
     Begin,
-    /// An object is there, and like this.
+    /// An object exists, and looks like this.
     Seen(&'a K),
     /// An object is gone, perhaps since before the watch was interrupted.
     Gone(ObjectId),
@@ -131,18 +133,18 @@ pub(crate) enum Change<'a, K> {
     Complete,
 }
 
-/// Which objects a watch has shown. While a watch is interrupted, objects may go without anybody telling: they are missing from the
-/// next list.
+/// Which objects a watch has shown. Objects that are deleted while a watch is interrupted are noticed because they are missing
+/// from the next list.
 #[derive(Debug, Default)]
 pub(crate) struct Present {
     /// By name: the uid.
     known: HashMap<ObjectId, Option<String>>,
-    /// Names not seen yet in a list that is under way.
+    /// Names not seen yet in the list in progress.
     unseen: HashSet<ObjectId>,
 }
 
 impl Present {
-    /// Takes an event in, and tells what has changed by it.
+    /// Handles an event, and returns what has changed.
     pub(crate) fn take<'a, K>(&mut self, event: &'a Event<K>, id_of: impl Fn(&K) -> ObjectId) -> Vec<Change<'a, K>> {
         match event {
             Event::Init => {
@@ -171,8 +173,8 @@ impl Present {
     }
 }
 
-/// Watches the objects of a kind, and tells what changes before it is shown to anybody else. Objects that cannot be read hide no others,
-/// and an interruption is told once and ends by itself.
+/// Watches the objects of a kind, and reports changes before anybody else sees them. Objects that cannot be read hide no others.
+/// An interruption is logged once, and the watch is retried.
 pub(crate) fn follow<K: Object>(
     api: Api<DeserializeGuard<K>>,
     config: watcher::Config,
@@ -181,7 +183,7 @@ pub(crate) fn follow<K: Object>(
     let (mut interruptions, mut present) = (Interruptions::of(K::kind(&())), Present::default());
     watcher(api, config)
         .backoff(pauses())
-        // Handed on, an interruption would hold up everything that wakes an object, not only the watch.
+        // Passed on, an interruption would delay every wake-up of an object, not only the watch.
         .filter_map(move |event| ready(interruptions.pass(event).and_then(readable).map(Ok)))
         .modify(|object| drop_ballast(object.meta_mut()))
         .inspect_ok(move |event| present.take(event, ObjectId::of).into_iter().for_each(&mut tell))
@@ -194,7 +196,7 @@ pub(crate) struct Wakeups {
 }
 
 impl Wakeups {
-    /// Nobody's yet, and where they are sent to.
+    /// Wake-ups that no loop takes yet, and their sender.
     pub(crate) fn new() -> (mpsc::UnboundedSender<ObjectId>, Self) {
         let (wake, woken) = mpsc::unbounded_channel();
         (wake, Self { woken, loops: HashMap::new() })
@@ -207,10 +209,10 @@ impl Wakeups {
         futures::stream::poll_fn(move |context| woken.poll_recv(context)).map(|id| id.object_ref())
     }
 
-    /// Passes them on for as long as it is polled.
+    /// Passes them on while it is polled.
     pub(crate) async fn run(mut self) {
         while let Some(id) = self.woken.recv().await {
-            // Nobody listens any more only when the loop has stopped.
+            // Fails only during shutdown.
             self.loops.get(&id.kind).map(|wake| wake.send(id));
         }
     }

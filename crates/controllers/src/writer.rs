@@ -1,5 +1,5 @@
-//! The one way in which objects are written: on exactly the version that was decided on, counted, and remembered until the watch
-//! has caught up.
+//! How objects are written: only if they still have the version that the decision was based on, counted in metrics, and
+//! remembered until the watch has caught up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
 
-/// How long to wait before deciding anew after somebody else was faster.
+/// How long to wait before reconciling again after a conflict.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 
-/// Why something was not written. The object is decided on again.
+/// Why something was not written. The object is reconciled again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
-    /// Somebody else wrote the object in between: what was decided is void.
+    /// The object was changed in between: the decision is outdated.
     #[error("{0:#} was changed by someone else meanwhile")]
     Conflict(Box<ObjectId>),
-    /// The API server did not take a write.
+    /// The API server refused a write.
     #[error("{object:#}: cannot write {what}: {source}")]
     Refused {
         /// The object.
@@ -43,7 +43,7 @@ impl WriteError {
         }
     }
 
-    /// Whether there is no such object any more.
+    /// Whether the object no longer exists.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Refused { source, .. } if matches!(&**source, kube::Error::Api(status) if status.code == 404))
     }
@@ -52,10 +52,10 @@ impl WriteError {
     pub(crate) fn pause(&self) -> Duration {
         match self {
             Self::Conflict(_) => {
-                debug!("{self}; deciding anew");
+                debug!("{self}; reconciling again");
                 return AFTER_CONFLICT;
             }
-            // It went while it was decided on; the watch will tell, or has told that its kind is gone.
+            // It was deleted meanwhile; the watch will show that, or its kind is gone.
             Self::Refused { .. } if self.is_gone() => debug!("{self}"),
             Self::Refused { .. } => warn!("{self}"),
         }
@@ -63,7 +63,7 @@ impl WriteError {
     }
 }
 
-/// Changes an object by a merge patch, if it is still in that version.
+/// Changes an object with a merge patch, if it still has that version.
 pub(crate) async fn patch<K: Object>(
     client: &Client,
     id: &ObjectId,
@@ -81,18 +81,18 @@ pub(crate) fn with_finalizer(object: &impl ResourceExt, finalizer: &str) -> Valu
     json!(others.chain([finalizer]).collect::<Vec<_>>())
 }
 
-/// What is ours in the status of a kind. Others may write there, too.
+/// The part of a status that the operator owns. Others may write there, too.
 #[derive(Debug, Clone, Copy)]
 pub struct Ownership {
-    /// Whom the API server records as the writer of what is ours.
+    /// Field manager.
     pub manager: &'static str,
-    /// Types of the conditions that are ours; those of other types stay as their writers made them. Empty where the kind's schema does not
-    /// declare conditions as a map by type: then the list has one owner, and what others put into it is written along.
+    /// Types of the conditions that the operator owns; others stay as they are. Empty if the schema does not declare conditions
+    /// as a map by type: then the list has one owner, and conditions of others are written with it.
     pub conditions: &'static [&'static str],
 }
 
 impl Ownership {
-    /// The status without what is not ours.
+    /// The status without what others own.
     fn of(&self, mut status: Value) -> Value {
         let all = status.get_mut("conditions").and_then(Value::as_array_mut);
         if let Some(all) = all.filter(|_| !self.conditions.is_empty()) {
@@ -106,7 +106,7 @@ impl Ownership {
 pub(crate) struct Writer<K> {
     client: Client,
     metrics: Metrics,
-    /// The loop, for metrics.
+    /// Name of the loop, for metrics.
     name: &'static str,
     ours: Ownership,
     latest: Latest<K>,
@@ -117,17 +117,17 @@ impl<K: Object> Writer<K> {
         Self { client, metrics, name, ours, latest: Latest::default() }
     }
 
-    /// The object as the watch shows it, or as we wrote it if the watch has not caught up.
+    /// The object as the watch shows it, or as last written if the watch has not caught up.
     pub(crate) fn newest(&self, seen: Arc<K>) -> Arc<K> {
         self.latest.newest(seen)
     }
 
-    /// An object was decided on.
+    /// An object was reconciled.
     pub(crate) fn count_decision(&self, is_ok: bool, took: Duration) {
         self.metrics.reconcile(self.name, is_ok, took);
     }
 
-    /// The watch has shown its end.
+    /// The watch has shown its deletion.
     pub(crate) fn forget(&self, id: &ObjectId) {
         self.latest.forget(id);
     }
@@ -139,8 +139,8 @@ impl<K: Object> Writer<K> {
         self.remember(&id, what, written)
     }
 
-    /// Takes our finalizer off. That the object is gone already is as good; how it ended is remembered until the watch has shown
-    /// that: it may still show the object as it was before its deletion, and something would be done for it.
+    /// Removes our finalizer. If the object is already gone, that counts as success. The result is remembered until the watch has
+    /// caught up: it may still show the object without its deletion, and something would be done for it.
     pub(crate) async fn let_go(&self, object: &K, finalizer: &str) -> Result<(), WriteError> {
         let rest: Vec<_> = object.finalizers().iter().filter(|other| *other != finalizer).collect();
         match self.patch(object, json!({ "metadata": { "finalizers": rest } }), "finalizer").await {
@@ -150,7 +150,7 @@ impl<K: Object> Writer<K> {
         Ok(())
     }
 
-    /// Applies what is ours of the status.
+    /// Applies the part of the status that the operator owns.
     pub(crate) async fn status(&self, object: &K, status: Value) -> Result<K, WriteError> {
         let id = ObjectId::of(object);
         let patch = Patch::Apply(json!({
@@ -169,7 +169,7 @@ impl<K: Object> Writer<K> {
         let written = written.map_err(|error| WriteError::of(id, what, error));
         match &written {
             Ok(object) => self.latest.put(object),
-            // Whatever we wrote last is not what there is; the watch knows better.
+            // The last write is outdated; use what the watch shows.
             Err(WriteError::Conflict(_)) => self.latest.forget(id),
             Err(WriteError::Refused { .. }) => {}
         }

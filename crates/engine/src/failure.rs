@@ -1,4 +1,4 @@
-//! What can go wrong between us and a server, in words that a status can show.
+//! What can go wrong between the operator and a server. A status shows these as reasons.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::host::{Finding, Neutral};
 pub enum Kind {
     /// The address cannot be parsed or has a scheme we do not know.
     AddressInvalid,
-    /// The address names a protocol that is recognised but not spoken yet (`ipmi://`).
+    /// The address names a protocol that is not supported yet (`ipmi://`).
     ProtocolUnsupported,
     /// The Secret with the credentials does not exist.
     SecretNotFound,
@@ -27,78 +27,78 @@ pub enum Kind {
     NotRedfish,
     /// The certificate is not trusted.
     CertificateUntrusted,
-    /// The certificate is another one than the pinned one.
+    /// The certificate is not the pinned one.
     CertificateChanged,
     /// The BMC refused user name and password.
     AuthenticationFailed,
     /// The BMC demands a new password before anything else.
     PasswordChangeRequired,
-    /// The BMC has no session left for us.
+    /// The BMC has no free session.
     SessionLimit,
-    /// The BMC asks us to come back later (503, 429, "not ready").
+    /// The BMC asks to try again later (503, 429, "not ready").
     Busy,
     /// The BMC keeps failing; the circuit breaker is open.
     BreakerOpen,
-    /// No system of that id or UUID, or none at all.
+    /// The BMC has no system with that id or UUID, or no system at all.
     SystemNotFound,
-    /// A part of the BMC's tree that must be there is answered with 404: the BMC is starting, or its firmware has moved it.
+    /// The BMC answers 404 for a resource that must exist: it is starting, or its firmware has moved the resource.
     ResourceMissing,
-    /// Several systems, and none was chosen.
+    /// The BMC has several systems, and none was chosen.
     SystemAmbiguous,
-    /// Another server answers at the address than the one that was registered.
+    /// A different server answers than the one that was registered.
     SystemChanged,
-    /// The BMC understood and said no.
+    /// The BMC understood the request and refused it.
     Refused,
     /// The BMC has no such function.
     Unsupported,
-    /// The BMC said yes, but reading back shows otherwise.
+    /// The BMC accepted the request, but reading back shows no change.
     NotApplied,
     /// The server has no virtual CD drive that could take an image.
     NoVirtualMedia,
     /// The server can be booted neither from an image nor from the network.
     NoBootMethod,
-    /// The server runs although nobody asked for it, and a machine may not take it then.
+    /// The server runs although nobody asked for it, so a machine may not claim it.
     ServerRunning,
     /// The BMC could not use the image.
     MediaRefused,
-    /// A task ended badly.
+    /// The BMC accepted the request as a task, and the task failed.
     TaskFailed,
-    /// The BMC answered something that makes no sense.
+    /// The BMC sent an answer that makes no sense.
     BadAnswer,
     /// The power did not change in time.
     PowerStuck,
     /// The server did not boot what it was told to boot.
     BootIgnored,
-    /// The order cannot be carried out as it stands.
+    /// The order is invalid.
     OrderInvalid,
-    /// The order needs the boot service, and nobody said where it is reached.
+    /// The order needs the boot service, and `--boot-url` is not set.
     BootUrlMissing,
     /// Another host object names the same BMC and system.
     DuplicateHost,
-    /// The consumer reference vanished or changed while the recorded consumer still exists.
+    /// The consumer reference was removed or changed while the recorded consumer still exists.
     ConsumerMismatch,
     /// What we stored with the object cannot be read, or was written by a newer version of this program.
     AnchorUnreadable,
     /// Somebody has edited what we stored with the object.
     AnchorEdited,
-    /// A mistake of ours.
+    /// A bug in this program.
     Internal,
 }
 
-/// How to treat a failure: what a retry is worth.
+/// How to treat a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Goes away by itself; try again with back-off.
     Transient,
-    /// The other side asks for time.
+    /// The BMC asks for time.
     Throttled,
-    /// Trying again may lock an account; wait for new credentials, or very long.
+    /// Trying again may lock an account: wait for new credentials, or for a long time.
     Auth,
-    /// Only a change of the object, a Secret or the BMC helps; look again seldom.
+    /// Only a change of the object, a Secret or the BMC helps: retry seldom.
     Rejected,
     /// Will never work on this BMC.
     Unsupported,
-    /// Ours to mend.
+    /// A bug in this program.
     Bug,
 }
 
@@ -144,12 +144,12 @@ impl Kind {
         Self::Internal,
     ];
 
-    /// The kind that users see under this word.
+    /// The kind with this reason.
     pub fn named(reason: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.reason() == reason)
     }
 
-    /// What a retry is worth.
+    /// How to treat it.
     pub fn class(self) -> Class {
         match self {
             Self::Unreachable
@@ -188,7 +188,7 @@ impl Kind {
         }
     }
 
-    /// Whether this says that we could not speak to the BMC at all, as opposed to: we spoke, and it did not work.
+    /// Whether the BMC could not be reached or logged in to, as opposed to a request that failed.
     pub fn is_about_reaching_the_bmc(self) -> bool {
         matches!(
             self,
@@ -211,12 +211,12 @@ impl Kind {
         )
     }
 
-    /// Whether a server that has not been started yet says by this that it cannot serve its claim, and another one may.
+    /// Whether this server cannot serve its claim while another one may. Counts only before the server was started.
     pub fn refuses_claim(self) -> bool {
         matches!(self, Self::NoVirtualMedia | Self::ServerRunning | Self::MediaRefused | Self::Unsupported)
     }
 
-    /// The CamelCase word that users see.
+    /// The reason that users see.
     pub fn reason(self) -> &'static str {
         match self {
             Self::AddressInvalid => "AddressInvalid",
@@ -263,7 +263,7 @@ impl Kind {
 /// Something that went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of thing: timers and comparisons hang on it.
+    /// Its kind. Timers and comparisons use this, never the sentence.
     pub kind: Kind,
     /// What exactly.
     #[serde(flatten)]
@@ -274,16 +274,16 @@ pub struct Failure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum What {
-    /// A sentence of whoever noticed it: which thing, what happened, what to do. Never contains credentials.
+    /// The sentence of the part that noticed it: what happened to what, and what to do. Never contains credentials.
     #[serde(rename = "message")]
     Told(String),
-    /// The engine found it out itself.
+    /// Found by the engine itself.
     #[serde(rename = "finding")]
     Found(Box<Finding>),
 }
 
 impl Failure {
-    /// A failure of that kind, told by that sentence.
+    /// A failure of that kind, with that sentence.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, what: What::Told(message.into()) }
     }

@@ -1,4 +1,4 @@
-//! What a server is made of. Everything is optional that a BMC may fail to tell.
+//! The inventory of a server. Everything that a BMC may not report is optional.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,12 +42,12 @@ pub struct Hardware {
     pub nics: Vec<Nic>,
     /// Installed firmware.
     pub firmware: Vec<Firmware>,
-    /// How it takes images; `None` where nobody could look.
+    /// How it takes images; `None` if that could not be read.
     pub virtual_media: Option<VirtualMedia>,
-    /// Whether its next start can be set to the network; `None` where the BMC does not tell.
+    /// Whether its next start can be set to the network; `None` if the BMC does not report it.
     pub network_boot: Option<bool>,
-    /// What is there and could not be read, in whole or in part. What is told of it comes from the system's own summary, or is too
-    /// little.
+    /// Parts that exist and could not be read completely. What is listed of them comes from the system's own summary, or is
+    /// incomplete.
     pub unread: Vec<Part>,
     /// Whether the next look goes on where this one has stopped, to spare the BMC.
     pub goes_on: bool,
@@ -59,7 +59,7 @@ pub struct Hardware {
 pub struct VirtualMedia {
     /// How many virtual CD drives its BMC shows.
     pub drives: u32,
-    /// Schemes of the image URLs that it takes; empty if it does not tell, or takes any.
+    /// Schemes of the image URLs that it takes; empty if it states none, or takes any.
     pub schemes: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub enum Part {
     Nics,
     /// The management controller.
     Manager,
-    /// Who made the server, as its chassis tells.
+    /// Manufacturer of the server, as its chassis states it.
     Chassis,
     /// Installed firmware.
     Firmware,
@@ -168,7 +168,7 @@ pub struct Drive {
     pub id: String,
     /// Name.
     pub name: Option<String>,
-    /// The controller that it hangs on.
+    /// Its controller.
     pub controller: Option<String>,
     /// Maker.
     pub manufacturer: Option<String>,
@@ -200,9 +200,9 @@ pub struct Nic {
     pub mac: Option<String>,
     /// Speed.
     pub speed_mbps: Option<u64>,
-    /// Whether a link was seen; `None` when the BMC does not tell.
+    /// Whether there is a link; `None` if the BMC does not report it.
     pub link_up: Option<bool>,
-    /// Addresses that the BMC knows of.
+    /// Addresses that the BMC knows.
     pub addresses: Vec<String>,
 }
 
@@ -228,8 +228,8 @@ impl Hardware {
     }
 }
 
-/// Whether two SMBIOS UUIDs are of one server. Firmware and operating systems disagree about the byte order of the first
-/// three groups, so both count.
+/// Whether two SMBIOS UUIDs belong to one server. Firmware and operating systems disagree about the byte order of the first three
+/// groups, so both orders are compared.
 pub fn is_same_uuid(left: &str, right: &str) -> bool {
     let (left, right) = (left.to_ascii_lowercase(), right.to_ascii_lowercase());
     !left.is_empty() && (left == right || swapped(&left).is_some_and(|swapped| swapped == right))

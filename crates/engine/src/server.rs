@@ -1,4 +1,4 @@
-//! A server as its BMC shows it: power, boot, media. The words are Redfish's, the meaning is ours.
+//! A server as its BMC shows it: power, boot, media. Names follow Redfish.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub enum PowerState {
 }
 
 impl PowerState {
-    /// What Redfish's word means.
+    /// From Redfish's `PowerState`.
     pub fn named(word: &str) -> Self {
         match word {
             "On" => Self::On,
@@ -29,7 +29,7 @@ impl PowerState {
             "PoweringOn" => Self::PoweringOn,
             "PoweringOff" => Self::PoweringOff,
             "Paused" => Self::Paused,
-            // "Reset" was seen; null and nothing come and go during transitions.
+            // Some BMCs report "Reset", null or no value during a transition.
             _ => Self::Unknown,
         }
     }
@@ -64,7 +64,7 @@ pub enum BootTarget {
     UefiHttp,
     /// The firmware's set-up screen.
     BiosSetup,
-    /// Anything else, in the BMC's own word.
+    /// Anything else, as the BMC calls it.
     Other(String),
 }
 
@@ -94,7 +94,7 @@ pub enum BootMode {
     Legacy,
 }
 
-/// For how long an override holds.
+/// For how long an override is in effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Persistence {
     /// Not at all.
@@ -105,14 +105,14 @@ pub enum Persistence {
     Continuous,
 }
 
-/// A boot override: as wished, or as read back.
+/// A boot override: to be set, or as read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootOverride {
     /// From where.
     pub target: BootTarget,
     /// For how long.
     pub persistence: Persistence,
-    /// By which firmware; `None` leaves it as it is, or was not shown.
+    /// With which firmware; `None` leaves it unchanged, or the BMC does not show it.
     pub mode: Option<BootMode>,
     /// The URI for [`BootTarget::UefiHttp`].
     pub http_uri: Option<String>,
@@ -135,17 +135,17 @@ impl BootOverride {
     }
 }
 
-/// How far the server has come in booting, as far as the BMC tells.
+/// How far the boot has come, as the BMC reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum BootProgress {
-    /// This BMC does not tell.
+    /// The BMC does not report it.
     #[default]
     NotReported,
     /// Powered off, or no boot has begun.
     NotStarted,
     /// The firmware's self test is running.
     InPost,
-    /// The firmware has handed over to a boot loader, or is about to.
+    /// The firmware has started a boot loader, or is about to.
     PostFinished,
     /// The operating system is loading or running.
     OsStarted,
@@ -168,8 +168,8 @@ impl Media {
         self.inserted || self.image.as_deref().is_some_and(|image| !image.is_empty())
     }
 
-    /// Whether the image in the drive may be the one of this URL, as far as the BMC tells. Few BMCs show the URL letter for letter:
-    /// they add a port, drop the scheme or the query, or show the file name alone. What is no name at all rules nothing out.
+    /// Whether the image in the drive may be the one of this URL. Few BMCs show the URL unchanged: they add a port, drop the
+    /// scheme or the query, or show the file name alone. A text that is no name at all matches every URL.
     pub fn may_hold(&self, url: &str) -> bool {
         let shown = self.image.as_deref().unwrap_or_default().trim();
         let is_name = shown.contains('/') || shown.contains('\\') || shown.contains('.');
@@ -180,7 +180,7 @@ impl Media {
         let (_, path) = host_and_path(url);
         let mut pairs = shown_path.iter().rev().zip(path.iter().rev());
         let ends_alike = pairs.all(|(shown, ours)| shown.eq_ignore_ascii_case(ours));
-        // Who names a host shows the whole path.
+        // A BMC that shows the host shows the whole path.
         ends_alike && shown_path.len() <= path.len() && (!shown_host || shown_path.len() == path.len())
     }
 }
@@ -201,7 +201,7 @@ fn host_and_path(image: &str) -> (bool, Vec<&str>) {
     (has_host, parts)
 }
 
-/// How well the server is, in Redfish's words.
+/// Health of the server, in Redfish's words.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Health {
     /// `OK`, `Warning` or `Critical`: of the system itself.
@@ -223,7 +223,7 @@ pub enum Scope {
     Inventory,
 }
 
-/// What one look at a server showed.
+/// What was read from a server at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Seen {
     /// Power.
@@ -239,10 +239,10 @@ pub struct Seen {
     /// Whether there are no drives because remote media are disabled in the BMC's settings.
     #[serde(default)]
     pub media_disabled: bool,
-    /// Whether these drives are not of this server alone: what is in them may be what another one runs from.
+    /// Whether other servers use these drives too: one of them may run from the image in a drive.
     #[serde(default)]
     pub shares_drives: bool,
-    /// By which schemes the BMC fetches images (`https`), if it takes them by these only.
+    /// The only schemes by which the BMC fetches images, such as `https`; empty if it states none.
     #[serde(default)]
     pub image_schemes: Vec<String>,
     /// What the server is made of; `None` when this look did not include it.

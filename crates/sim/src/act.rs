@@ -1,4 +1,4 @@
-//! What a BMC does when it is told to: resets, boot overrides, virtual media.
+//! How a BMC carries out commands: resets, boot overrides, virtual media.
 
 mod bios;
 mod boot;

@@ -9,7 +9,7 @@ use crate::server::Server;
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) attributes: Map<String, Value>,
-    /// Number of boots when they were ordered; `None` when nobody ordered them to be applied.
+    /// Number of boots when they were scheduled; `None` if they were not scheduled.
     pub(crate) boots: Option<u32>,
     /// The task that ends with them.
     pub(crate) task: Option<u32>,
@@ -23,7 +23,7 @@ pub(crate) struct Bios {
 }
 
 impl Bios {
-    /// Applies what waits, if the server has booted since: the task that is over then.
+    /// Applies what is pending if the server has booted since; returns the task that has ended.
     pub(crate) fn apply(&mut self, server: &Server) -> Option<u32> {
         let pending = self.pending.take_if(|p| p.boots.is_some_and(|boots| server.boots > boots))?;
         self.changed.extend(pending.attributes);

@@ -27,7 +27,7 @@ use crate::task::Tasks;
 /// The connection ended without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Dropped {
-    /// Nobody was there: the request was never sent.
+    /// Connection refused: the request was never sent.
     #[error("connection refused")]
     Refused,
     /// The connection was reset; whether the request was carried out is unknown to the client.
@@ -44,7 +44,7 @@ pub struct BmcSpec {
     pub personality: Arc<Personality>,
     /// The servers behind it.
     pub hardware: Vec<Hardware>,
-    /// Whom it lets in.
+    /// Credentials that it accepts.
     pub credentials: Credentials,
     /// Delays of the servers.
     pub timing: Timing,
@@ -136,10 +136,10 @@ impl Core {
     }
 }
 
-/// A handle to one pretend BMC. Clones are the same BMC.
+/// A handle to one simulated BMC. Clones are the same BMC.
 ///
-/// It is a [`tower_service::Service`], so that a client can talk to it without sockets, and it carries the knobs and the
-/// truth for tests. Nothing runs in the background; it needs a runtime only for answers that are late.
+/// It is a [`tower_service::Service`], so that a client can talk to it without sockets, and it gives tests its settings and the
+/// real state. Nothing runs in the background; it needs a runtime only for answers that are late.
 #[derive(Clone)]
 pub struct Bmc(pub(crate) Arc<Core>);
 
@@ -233,7 +233,7 @@ impl Bmc {
         self.state().servers.clone()
     }
 
-    /// The truth about the first server, which most BMCs have only.
+    /// The real state of the first server, which on most BMCs is the only one.
     pub fn first(&self) -> Server {
         let state = self.state();
         let none = || Server::new(String::new(), PowerState::Off, Vec::new(), Timing::INSTANT, Instant::now());
@@ -250,7 +250,7 @@ impl Bmc {
         self.state().counters.clone()
     }
 
-    /// Begins to count anew.
+    /// Resets the counters.
     pub fn reset_counters(&self) {
         self.state().counters = Counters::default();
     }
@@ -273,12 +273,12 @@ impl Bmc {
         self.state().desk.sessions.clear();
     }
 
-    /// Whom it lets in.
+    /// Credentials that it accepts.
     pub fn credentials(&self) -> Credentials {
         self.state().desk.credentials.clone()
     }
 
-    /// Lets somebody else in; open sessions go on.
+    /// Changes the credentials; open sessions stay.
     pub fn set_credentials(&self, credentials: Credentials) {
         self.state().desk.credentials = credentials;
     }
@@ -293,7 +293,7 @@ impl Bmc {
         self.state().health = Some(health.to_owned());
     }
 
-    /// How guests react to polite requests, on all its servers.
+    /// How operating systems react to shutdown requests, on all its servers.
     pub fn set_guest(&self, guest: Guest) {
         self.state().servers.iter_mut().for_each(|s| s.guest = guest);
     }
@@ -303,7 +303,7 @@ impl Bmc {
         self.state().servers.iter_mut().for_each(|s| s.timing = timing);
     }
 
-    /// Somebody in front of the rack does this to a server. False if there is no such server.
+    /// Changes a server from outside, like somebody in front of the rack. Returns false if there is no such server.
     pub fn by_hand(&self, id: &str, what: ResetType) -> bool {
         let now = Instant::now();
         let mut state = self.0.state(now);

@@ -1,5 +1,5 @@
-//! The Redfish tree of a pretend server, written anew for each request from its few facts: a thousand BMCs then weigh
-//! what their facts weigh. What lives (power, override, media, sessions, tasks) is laid over it afterwards.
+//! The Redfish tree of a simulated server, built for each request from a few facts, which saves memory in fleets of thousands.
+//! Live state (power, override, media, sessions, tasks) is added afterwards.
 
 mod inventory;
 

@@ -1,4 +1,4 @@
-//! Bad days, by rule, switched while the BMC runs.
+//! Fault injection by rules, which can be changed while the BMC runs.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ pub enum Effect {
         #[serde(default)]
         body: FaultBody,
     },
-    /// The request is carried out, and this is the answer all the same.
+    /// The request is carried out, but this is the answer.
     StatusAfter {
         /// HTTP status.
         code: u16,
@@ -151,7 +151,7 @@ pub enum Effect {
     },
     /// For this long after a change (power, boot, media), nothing but the service root can be read: iDRAC's SYS518.
     Unreadable(#[serde(with = "crate::seconds")] Duration),
-    /// Nobody accepts the connection; nothing was sent.
+    /// The connection is refused; nothing was sent.
     Refuse,
     /// The connection is dropped and the request not carried out.
     Drop,
@@ -177,9 +177,9 @@ pub enum Effect {
     IgnoresReset,
     /// Boot overrides are accepted and not stored.
     IgnoresBootOverride,
-    /// A one-time override is consumed, and the disk boots all the same.
+    /// A one-time override is consumed, but the disk boots.
     IgnoresOneTimeBoot,
-    /// A one-time override stays armed, and the disk boots all the same.
+    /// A one-time override stays armed, but the disk boots.
     KeepsOneTimeBoot,
     /// A one-time override is obeyed, and goes on being shown as armed.
     ShowsUsedOverride,
@@ -191,8 +191,8 @@ pub enum Effect {
     RefusesMedia(String),
     /// InsertMedia is accepted and nothing is inserted.
     IgnoresMedia,
-    /// Remote media are disabled in the BMC's settings, as on AMI's: its manager says so, and while nothing is inserted it shows no
-    /// drives and refuses images. Ends for good when they are enabled by the action.
+    /// Remote media are disabled in the BMC's settings, as on AMI's: its manager says so, and while nothing is inserted it shows
+    /// no drives and refuses images. Ends when they are enabled by the action.
     RemoteMediaDisabled {
         /// The manager offers the action that enables them; else somebody has to do it in the settings.
         offers_action: bool,

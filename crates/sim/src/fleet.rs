@@ -27,7 +27,7 @@ pub struct FleetSpec {
     pub mix: Vec<(Personality, u32)>,
     /// What names begin with; a number follows.
     pub prefix: String,
-    /// Whom they let in.
+    /// Credentials that they accept.
     pub credentials: Credentials,
     /// Delays of the servers.
     pub timing: Timing,
@@ -136,7 +136,7 @@ impl Fleet {
         }
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
-        // Whatever goes wrong below, what was opened is closed again.
+        // If anything below fails, what was opened is closed again.
         let guard = stop.clone().drop_guard();
         let mut endpoints = Vec::with_capacity(self.bmcs.len());
         for (index, bmc) in self.bmcs.iter().enumerate() {

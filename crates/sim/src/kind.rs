@@ -1,4 +1,4 @@
-//! What a request is about, told from its path alone, so that recorded trees and our own count alike.
+//! What a request is about, from its path alone, so that recorded and built trees are counted alike.
 
 use std::fmt;
 

@@ -1,9 +1,8 @@
 //! A fleet of pretend BMCs and servers, with vendor personalities and faults.
 //!
-//! The heart is [`Bmc`]: a Redfish service that answers in process or behind HTTPS, over a small state machine of a
-//! server ([`Server`]) and a tree that is either written from a [`Personality`] or replayed from a recording ([`Tree`]).
-//! Time is tokio's and is only ever compared, so a fleet costs nothing while nobody asks, and a day of it runs in a
-//! second under paused time.
+//! The heart is [`Bmc`]: a Redfish service that answers in process or behind HTTPS, over a small state machine of a server
+//! ([`Server`]) and a tree that is either written from a [`Personality`] or replayed from a recording ([`Tree`]). Time is tokio's
+//! and is only ever compared, so an idle fleet costs nothing, and a day of it runs in a second under paused time.
 //!
 //! The crate knows nothing of our client: both sides must not share a mistake.
 //!

@@ -126,7 +126,7 @@ impl Endpoint {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Shows another certificate, with another key. Its web server starts anew for that, so open connections end.
+    /// Shows another certificate, with another key. Its web server restarts for that, so open connections end.
     pub fn rotate_certificate(&self) -> Result<(), ListenError> {
         if let Some(shown) = &self.certificate {
             let new = Certificate::self_signed(self.bmc.name(), self.address.ip())?;

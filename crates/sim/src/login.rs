@@ -38,7 +38,7 @@ pub(crate) struct Session {
     used: Instant,
 }
 
-/// Who may talk to the BMC, and who does.
+/// Logins and sessions of the BMC.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) credentials: Credentials,
@@ -57,7 +57,7 @@ impl Desk {
         self.sessions.retain(|s| now < s.used + timeout);
     }
 
-    /// Whether these headers open the door. A token that is not ours closes it, whatever else is presented.
+    /// Whether these headers authenticate. An unknown token is refused, whatever else is sent.
     pub(crate) fn admits(&mut self, headers: &HeaderMap, now: Instant, rules: &Login) -> Result<(), Problem> {
         if let Some(token) = headers.get("X-Auth-Token") {
             let session = self.sessions.iter_mut().find(|s| s.token.as_bytes() == token.as_bytes());

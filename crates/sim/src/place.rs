@@ -1,4 +1,4 @@
-//! Where in a tree the living parts are: the systems with their actions, the virtual drives, sessions and tasks.
+//! Where in a tree the live parts are: the systems with their actions, the virtual drives, sessions and tasks.
 //!
 //! For our own trees it follows from the personality; for a recorded tree it is found by walking its links. From here
 //! on both are served by the same code.
@@ -38,7 +38,7 @@ pub(crate) struct DrivePlace {
     pub(crate) bootable: bool,
 }
 
-/// All living places of a tree. Paths have no slash at the end.
+/// All live places of a tree. Paths have no slash at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     pub(crate) systems: Vec<SystemPlace>,

@@ -47,7 +47,7 @@ pub(crate) fn decode(text: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
-/// Which links are to be replaced by what they lead to.
+/// Which links are replaced by their targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
     NoLinks,
@@ -55,8 +55,8 @@ enum Which {
     All,
 }
 
-/// Applies the parameters that this BMC knows, and ignores the others. `get` reads another resource of the tree.
-/// The second value tells whether the body is no longer the plain resource.
+/// Applies the parameters that this BMC knows, and ignores the others. `get` reads another resource of the tree. The second value
+/// is whether the body is no longer the plain resource.
 pub(crate) fn apply(
     body: Value,
     path: &str,

@@ -114,7 +114,7 @@ impl Tree {
         let mut root: Option<String> = None;
         for (folder, text) in files {
             let Ok(value) = serde_json::from_slice::<Value>(&text) else {
-                tracing::warn!(folder, "a recorded resource is not JSON and was left out");
+                tracing::warn!(folder, "a recorded resource is not JSON, skipped");
                 tree.broken.push(folder);
                 continue;
             };
@@ -140,7 +140,7 @@ impl Tree {
         self.resources.len()
     }
 
-    /// Whether there is none, which cannot be.
+    /// Whether it is empty, which never happens.
     pub fn is_empty(&self) -> bool {
         self.resources.is_empty()
     }

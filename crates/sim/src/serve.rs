@@ -131,7 +131,7 @@ impl Core {
             _ => None,
         });
         let end = self.end(state, &asked);
-        // What was set in motion without delay has happened before the answer.
+        // What takes no time has happened before the answer.
         state.settle(now, &self.personality);
         let outcome = match &end {
             End::Answer(response) => Outcome::Status(response.status().as_u16()),
@@ -204,7 +204,7 @@ impl Core {
         let spot = self.places.find(&asked.path, self.personality.tasks.prefix);
         let public = matches!(asked.kind, Kind::Versions | Kind::Root);
         let opening = spot == Spot::Sessions && asked.verb == Verb::Post;
-        // A client that sends an old token along with a new login is turned away, as on real BMCs.
+        // A client that sends an old token with a new login is refused, as on real BMCs.
         if !public && (!opening || asked.headers.contains_key("X-Auth-Token")) {
             state.desk.admits(asked.headers, asked.now, login)?;
         }

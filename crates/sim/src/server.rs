@@ -18,7 +18,7 @@ pub struct Timing {
     /// From a hard power off until the power is off.
     #[serde(with = "crate::seconds")]
     pub power_off: Duration,
-    /// What the guest needs to shut down when it is asked politely.
+    /// How long the operating system takes to shut down on request.
     #[serde(with = "crate::seconds")]
     pub shutdown: Duration,
     /// Power-on self test, until the boot loader has control.
@@ -241,11 +241,11 @@ pub enum Guest {
     /// It shuts down.
     #[default]
     Obeys,
-    /// It does not listen (no ACPI daemon, an installer, a hang).
+    /// It ignores the request (no ACPI daemon, an installer, a hang).
     Ignores,
 }
 
-/// What the firmware makes of a one-time override.
+/// How the firmware handles a one-time override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Once {
     /// It is used up and obeyed.
@@ -288,7 +288,7 @@ enum Phase {
     },
 }
 
-/// The state of one server. What tests see of it through [`crate::Bmc::server`] is the truth, whatever the BMC reports.
+/// The state of one server. Tests see the real state through [`crate::Bmc::server`], whatever the BMC reports.
 #[derive(Clone, Debug)]
 pub struct Server {
     /// `Id` of the ComputerSystem.
@@ -309,7 +309,7 @@ pub struct Server {
     pub resets: u32,
     /// Non-maskable interrupts.
     pub nmis: u32,
-    /// How the guest reacts to a polite request.
+    /// How the operating system reacts to a shutdown request.
     pub guest: Guest,
     /// Delays.
     pub timing: Timing,
@@ -486,7 +486,7 @@ impl Server {
             }
             ResetType::ForceOff | ResetType::GracefulShutdown if off => None,
             _ if off => Some(up),
-            // Told to come back while it is going down: it goes down first.
+            // A power-on during shutdown: it shuts down first.
             ResetType::On | ResetType::ForceOn => match self.phase {
                 Phase::PoweringOff { until, .. } => Some(Phase::PoweringOff { until, then: Then::PowerOn }),
                 _ => None,

@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    /// What a fault wants of this request, if any.
+    /// The effect of a fault on this request, if any.
     pub(crate) fn trouble<T>(
         &mut self,
         now: Instant,

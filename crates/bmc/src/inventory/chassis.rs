@@ -1,4 +1,4 @@
-//! The enclosure of a server: who it is, and which adapters and drives hang in it, where the system does not tell.
+//! The chassis of a server: its identity, adapters and drives, if the system does not list them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -67,7 +67,7 @@ impl RedfishSystem {
         enclosure.all.get_or_try_init(|| read).await.map(Vec::as_slice)
     }
 
-    /// GB200's system says nothing about itself; its chassis does.
+    /// GB200's system does not identify itself; its chassis does.
     pub(super) async fn identify_by_chassis(
         &self,
         system: &Resource,
@@ -180,7 +180,7 @@ fn identify(hardware: &mut Hardware, chassis: View<'_>) {
     fill(&mut hardware.asset_tag, "/AssetTag");
 }
 
-/// What a whole server is in, as opposed to a card, a zone or a rack.
+/// Chassis types of a whole server, as opposed to a card, a zone or a rack.
 fn is_enclosure(chassis: View<'_>) -> bool {
     let kinds = ["RackMount", "Blade", "StandAlone", "Sled", "Enclosure", "SideCar", "Shelf", "Drawer"];
     chassis.text("/ChassisType").is_some_and(|kind| kinds.iter().any(|known| kind.eq_ignore_ascii_case(known)))

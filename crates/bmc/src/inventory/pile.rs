@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::resource::Resource;
 
-/// What was read is not handed on for longer: disks may have been changed meanwhile.
+/// What was read is not used for longer: disks may have been replaced meanwhile.
 const KEPT_FOR: Duration = Duration::from_hours(6);
 
 /// What is kept of a disk or of what it hangs on: a whole resource may be large.

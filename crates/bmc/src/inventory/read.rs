@@ -11,7 +11,7 @@ pub(super) fn sorted_processors(resources: &[Resource]) -> (Vec<Processor>, Vec<
     for resource in resources.iter().filter(|resource| is_present(resource.view())) {
         match resource.view().text("/ProcessorType").as_deref() {
             Some("CPU") => cpus.push(processor(resource)),
-            // Parts of a CPU that is listed itself; and chips of the board, which nobody computes on.
+            // Parts of a CPU that is listed itself, and chips of the board that run no workload.
             Some("Core" | "Thread" | "FPGA" | "DSP") => {}
             None if looks_like_an_fpga(resource) => {}
             None if !looks_like_a_gpu(resource) => cpus.push(processor(resource)),
@@ -104,7 +104,7 @@ pub(super) fn simple_drives(storage: &Resource) -> Vec<Drive> {
         .collect()
 }
 
-/// What the BMC itself plugs in (virtual CDs and USB sticks), and what disks are plugged into, are listed as disks by some.
+/// Some BMCs list virtual CDs, USB sticks and backplanes as disks.
 fn is_no_disk(drive: &Drive) -> bool {
     let told = [&drive.name, &drive.model, &drive.manufacturer].into_iter().flatten();
     let told = told.map(|text| text.to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
@@ -116,7 +116,7 @@ fn is_no_disk(drive: &Drive) -> bool {
     is_virtual || is_gadget || is_carrier || is_optical
 }
 
-/// The host's end of the line to its own BMC: not what a server is reached by.
+/// The host's interface to its own BMC: the server is not reached through it.
 pub(super) fn leads_to_the_bmc(id: &str) -> bool {
     ["ToManager", "hostusb0", "usb0"].iter().any(|name| id.eq_ignore_ascii_case(name))
 }
@@ -164,7 +164,7 @@ pub(super) fn summarised_processors(system: View<'_>) -> Vec<Processor> {
         .collect()
 }
 
-/// CPUs that are listed and could not be read, as far as the system's summary tells of them.
+/// CPUs that are listed and could not be read, from the system's summary.
 pub(super) fn lacking_processors(system: View<'_>, read: &[Processor], lacking: usize) -> Vec<Processor> {
     let count = system.small("/ProcessorSummary/Count").unwrap_or(0) as usize;
     let missing = count.min(64).saturating_sub(read.len()).min(lacking);

@@ -1,4 +1,4 @@
-//! HTTP/1.1 over TLS, or over plain TCP where the address says so.
+//! HTTP/1.1 over TLS, or over plain TCP for `http://` addresses.
 
 use std::error::Error as StdError;
 use std::future::poll_fn;
@@ -34,7 +34,7 @@ use crate::tls::{self, Fingerprint, PinMismatch, Sighting, Trust};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A BMC spends up to a second on a handshake, so one connection is kept for the next look, for as long as the BMC keeps it.
-/// Longer than a look at rest is apart nobody waits for it: a firewall in between may have forgotten it.
+/// Longer than the time between two looks at rest, it is not kept: a firewall may have dropped it.
 const KEPT_FOR: Duration = Duration::from_mins(3);
 /// The second one is for the reads of one look. A fleet at rest must not hold two thousand.
 const SPARE_FOR: Duration = Duration::from_secs(2);
@@ -82,9 +82,9 @@ impl Https {
                 Err(Unanswered::Broken { error, was_not_sent }) => (error, was_not_sent),
                 Err(Unanswered::Other(error)) => return Err(error),
             };
-            // Only reads are repeated blindly: a change that went out may have been carried out, whatever became of the answer.
+            // Only reads are repeated blindly: a change that was sent may have taken effect, whatever happened to the answer.
             if was_used && (is_read || was_not_sent) {
-                tracing::debug!(%error, "a connection that had idled is gone; sending over a new one");
+                tracing::debug!(%error, "an idle connection was closed; using a new one");
                 continue;
             }
             return Err(explain(&error, was_not_sent));
@@ -165,7 +165,7 @@ async fn ask(
             let unread = parts.filter(|parts| parts.read_buf.is_empty());
             Ok((response, unread.map(|parts| parts.io.into_inner())))
         }
-        // The BMC has closed it; what it said before is still to be heard.
+        // The BMC has closed it; its last answer is still to be read.
         Either::Right((_, asking)) => asking.await.map(|(response, _)| (response, None)),
     }
 }
@@ -174,7 +174,7 @@ async fn ask(
 #[derive(Default)]
 struct Pool {
     idle: Mutex<Idle>,
-    /// Tells the keeper of one more.
+    /// Reports one more to the keeper.
     put: Notify,
     tasks: TaskTracker,
 }
@@ -187,7 +187,7 @@ struct Idle {
 }
 
 impl Pool {
-    /// One that still stands.
+    /// A connection that is still open.
     fn take(&self, is_read: bool) -> Option<Stream> {
         let limit = if is_read { KEPT_FOR } else { FRESH };
         let mut idle = self.idle();
@@ -210,7 +210,7 @@ impl Pool {
         self.put.notify_one();
     }
 
-    /// Closes those that nobody has used for a moment, all but one; says whether there will be more to close.
+    /// Closes idle connections, all but one; returns whether there will be more to close.
     fn close_spare(&self) -> bool {
         let mut idle = self.idle();
         while idle.streams.len() > 1 && idle.streams.first().is_some_and(|(_, since)| since.elapsed() >= SPARE_FOR) {
@@ -233,7 +233,7 @@ impl Pool {
     }
 }
 
-/// Looks after the connections that nobody uses, until it is aborted.
+/// Watches the idle connections, until it is aborted.
 async fn keep(pool: Arc<Pool>) {
     loop {
         let has_spare = pool.close_spare();
@@ -353,7 +353,7 @@ enum Stream {
 }
 
 impl Stream {
-    /// Whether the BMC closed it, or says something that nobody asked for; else wakes when it does.
+    /// Whether the BMC closed it, or sent something unexpected; otherwise wakes when it does.
     fn has_ended(&mut self, context: &mut Context<'_>) -> bool {
         Pin::new(self).poll_read(context, &mut ReadBuf::new(&mut [0])).is_ready()
     }
@@ -361,7 +361,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // As much of it as the socket takes at once: nobody waits for a good-bye.
+        // As much of it as the socket takes at once: closing never waits.
         let _ = Pin::new(self).poll_shutdown(&mut Context::from_waker(Waker::noop()));
     }
 }

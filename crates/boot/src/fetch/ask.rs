@@ -19,7 +19,7 @@ const REDIRECTS: usize = 5;
 const LONGEST: u64 = 1 << 40;
 
 impl Fetcher {
-    /// Sends one request, and follows redirects. Says who answered in the end.
+    /// Sends one request, and follows redirects. Returns the final URL with the answer.
     pub(super) async fn ask(
         &self,
         url: &ImageUrl,
@@ -60,7 +60,7 @@ impl Fetcher {
     }
 }
 
-/// What the head of an answer says: the version of the whole image, and where the part ends that comes.
+/// From the head of an answer: the version of the whole image, and where the sent part ends.
 pub(super) fn read_head<B>(
     response: &Response<B>,
     from: &ImageUrl,

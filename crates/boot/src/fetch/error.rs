@@ -1,4 +1,4 @@
-//! Why an image cannot be read, told so that a user knows whom to ask.
+//! Why an image cannot be read, and what to do.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::iso::SourceError;
 /// Why an image cannot be read. Never contains the query of a URL: it may be a signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// The URL is none that can be read.
+    /// The URL is invalid.
     #[error("the URL of the ISO cannot be used: {why}")]
     UrlInvalid {
         /// What is wrong with it.
@@ -33,11 +33,11 @@ pub enum FetchError {
         host: String,
         /// What it means.
         address: IpAddr,
-        /// Why nobody should go there.
+        /// Why it is forbidden.
         what: &'static str,
     },
     /// A redirect that is not followed.
-    #[error("{origin} sends us elsewhere for the ISO, and that is not followed: {why}")]
+    #[error("{origin} redirects the ISO to a URL that is not followed: {why}")]
     RedirectRefused {
         /// Who sends.
         origin: String,
@@ -60,7 +60,7 @@ pub enum FetchError {
         /// What is wrong with its certificate.
         why: String,
     },
-    /// The server says no.
+    /// The server refuses.
     #[error("{origin} answers {status} for the ISO")]
     Refused {
         /// The server.
@@ -77,20 +77,20 @@ pub enum FetchError {
         origin: String,
     },
     /// The server does not say how long the image is.
-    #[error("{origin} does not tell the length of the ISO; put it on a server that does, such as nginx")]
+    #[error("{origin} does not send the length of the ISO; put it on a server that does, such as nginx")]
     NoLength {
         /// The server.
         origin: String,
     },
     /// No image is that long.
-    #[error("{origin} says that the ISO has {bytes} bytes, which no image has; look at what is there")]
+    #[error("{origin} reports {bytes} bytes for the ISO, which is too large; check the file")]
     TooLarge {
         /// The server.
         origin: String,
         /// What it says.
         bytes: u64,
     },
-    /// The few megabytes that tell what the image is took too long.
+    /// Reading the first megabytes of the image took too long.
     #[error("{origin} sends the ISO too slowly: its boot configuration was not read within {} s", within.as_secs())]
     TooSlow {
         /// The server.
@@ -115,7 +115,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// What a retry is worth.
+    /// How to treat it.
     pub fn class(&self) -> Class {
         match self {
             Self::Unreachable { .. } | Self::TooSlow { .. } | Self::Changed { .. } | Self::Broken { .. } => {

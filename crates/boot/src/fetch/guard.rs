@@ -1,4 +1,4 @@
-//! Where the operator must not be sent by whoever may write a URL.
+//! Addresses to which a user-supplied URL must not send the operator.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -30,7 +30,7 @@ const TRANSLATED: &str = "an IPv4 address behind a translator, and which one can
 const MANY: &str = "not the address of one server";
 
 impl Guard {
-    /// Lets these networks pass as well, whatever they are.
+    /// Allows these networks, too.
     pub fn allowing(allowed: impl IntoIterator<Item = Network>) -> Self {
         Self { allowed: allowed.into_iter().collect() }
     }
@@ -97,7 +97,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
         // The tunnel ends at the client, whose address is written upside down.
         [0x2001, 0, _, _, _, _, high, low] => v4(!high, !low),
         [_, _, _, _, 0 | 0x100 | 0x200 | 0x300, 0x5efe, high, low] => v4(high, low),
-        // The old "compatible" form, which nobody should use.
+        // The deprecated IPv4-compatible form.
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 => v4(high, low),
         _ => None,
     }

@@ -22,7 +22,7 @@ pub(super) struct KeptReading {
     range: Range<u64>,
     at: u64,
     setbacks: Setbacks,
-    /// What was given out last. When nobody else has it any more, its memory is used again.
+    /// The last buffer that was given out. When nobody else uses it, its memory is reused.
     given: Bytes,
     /// When the disk has failed.
     direct: Option<Reading>,
@@ -78,7 +78,7 @@ impl KeptReading {
         let size = self.reader.buffer();
         let wanted = usize::try_from(until.min(self.range.end) - self.at).unwrap_or(usize::MAX).min(size);
         let spare = std::mem::take(&mut self.given).try_into_mut().ok();
-        // One that is too large is given back: there are more readers now.
+        // A buffer that is too large is freed: there are more readers now.
         let mut buffer = spare.filter(|spare| spare.capacity() <= size).unwrap_or_default();
         buffer.resize(wanted, 0);
         let bytes = self.stored.read(self.at, buffer).await?.freeze();
@@ -89,7 +89,7 @@ impl KeptReading {
     }
 }
 
-/// Fetches a part for everybody who waits for it. Goes on when they leave: the next ones will want it.
+/// Fetches a part for all waiting readers. Continues if they disconnect: the next ones will need it.
 async fn fetch(origin: Arc<Origin>, mut run: Run) {
     let stored = run.store();
     let _turn = stored.turn().await;

@@ -2,12 +2,12 @@
 //!
 //! - **Where to**: names are looked up once, and the connection goes to an address that the [`Guard`] has let pass. That holds
 //!   for every redirect, of which at most five are followed, and none from HTTPS to HTTP.
-//! - **What**: the image is pinned by what its server says about the version (`ETag`, `Last-Modified`, length). Another version
-//!   is an error, never a mixture of both.
+//! - **What**: the image is pinned to the version that its server sends (`ETag`, `Last-Modified`, length). Another version is
+//!   an error, never a mixture of both.
 //! - **How long**: connecting, the first byte and each pause between bytes have a limit; how long a whole image takes has none.
 //! - **How much**: a reader keeps one buffer of the connection, whatever the image's size.
 //!
-//! Every byte of an image passes [`HttpSource`]. With a [`Cache`] it passes once for all who read the image.
+//! Every byte of an image passes [`HttpSource`]. With a [`Cache`] it passes once for all readers.
 
 mod ask;
 mod cache;
@@ -38,7 +38,7 @@ pub use self::version::Version;
 /// What one connection may keep in memory. 50 readers of large images must fit into 20 MB, with as much again on the side
 /// that they read from.
 const BUFFER: usize = 64 * 1024;
-/// BMCs read in bursts; a connection that nobody uses for longer is not worth its buffers.
+/// BMCs read in bursts; a connection that is idle for longer is closed to free its buffers.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 const IDLE_CONNECTIONS: usize = 8;
 

@@ -38,7 +38,7 @@ pub(super) struct Origin {
     said: Mutex<Said>,
 }
 
-/// What the server said last.
+/// The last answer of the server.
 #[derive(Debug)]
 struct Said {
     /// Where redirects led.
@@ -105,8 +105,8 @@ impl Source for HttpSource {
 }
 
 impl Origin {
-    /// Makes sure that the server still has this version, unless that is known. Whoever reads from disk would never notice: a user who
-    /// has replaced an image wants the new one. A server that cannot say so is no reason not to serve what is here.
+    /// Makes sure that the server still has this version, unless that is known. A reader of the cache would never notice: a user
+    /// who has replaced an image wants the new one. A server that cannot say so is no reason not to serve what is here.
     async fn confirm(&self) -> Result<(), FetchError> {
         {
             let mut said = self.said();
@@ -123,7 +123,7 @@ impl Origin {
             }
             Err(error @ FetchError::Changed { .. }) => Err(error),
             Err(error) => {
-                tracing::debug!(%error, "whether an ISO has changed is not known; it is served from disk");
+                tracing::debug!(%error, "cannot check whether an ISO has changed; serving it from disk");
                 Ok(())
             }
         }
@@ -220,9 +220,9 @@ impl Reading {
 pub(super) struct Setbacks(u32);
 
 impl Setbacks {
-    /// Waits a little if another try is worth it; `begun` says that some bytes had come before.
+    /// Waits a little if another try is useful; `begun` means that some bytes had arrived before.
     pub(super) async fn bear(&mut self, error: FetchError, begun: bool) -> Result<(), FetchError> {
-        // Whoever never answered will not answer now; whoever did is perhaps being restarted.
+        // A server that never answered will not answer now; one that did may be restarting.
         let worth_it = match error {
             FetchError::Broken { .. } => true,
             FetchError::Changed { .. } => false,
@@ -231,7 +231,7 @@ impl Setbacks {
         if !worth_it || self.0 == SETBACKS {
             return Err(error);
         }
-        tracing::debug!(%error, "reading an ISO goes on with a new request");
+        tracing::debug!(%error, "continuing to read an ISO with a new request");
         self.0 += 1;
         sleep(PAUSE * self.0).await;
         Ok(())

@@ -1,4 +1,4 @@
-//! Whom to believe that it is the server of an image.
+//! Which certificates of image servers to trust.
 
 use std::sync::{Arc, OnceLock};
 
@@ -37,7 +37,7 @@ fn system_roots() -> &'static RootCertStore {
     ROOTS.get_or_init(|| {
         let loaded = rustls_native_certs::load_native_certs();
         for error in &loaded.errors {
-            tracing::warn!(%error, "a root certificate of this machine cannot be read");
+            tracing::warn!(%error, "cannot read a root certificate of this machine");
         }
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(loaded.certs);

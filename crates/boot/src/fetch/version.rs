@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::{ETAG, HeaderName, HeaderValue, LAST_MODIFIED};
 
-/// What a server says about the version of a file. Two that differ are two files.
+/// The version of a file, as its server sends it. Different versions are different files.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Version {
     etag: Option<HeaderValue>,
@@ -33,7 +33,7 @@ impl Version {
         strong.or(self.modified.as_ref())
     }
 
-    /// Whether an answer with these words is of the same version. What a server leaves out in later answers tells nothing.
+    /// Whether an answer with these headers has the same version. A header that later answers omit is ignored.
     pub(crate) fn agrees(&self, later: &Self) -> bool {
         let same = |ours: &Option<HeaderValue>, theirs: &Option<HeaderValue>| match (ours, theirs) {
             (Some(ours), Some(theirs)) => ours == theirs,

@@ -1,9 +1,9 @@
 //! Numbers out of bytes that may be too short.
 
-/// A number at a place, in the order that the name says; zero where there are no bytes.
+/// A number at an offset, in the byte order of the name; zero beyond the end.
 ///
-/// Whoever reads a structure first makes sure that it is as long as it must be, so the zero is never seen. It only
-/// spares each of a hundred fields an error that cannot happen.
+/// Callers check the length of a structure first, so the zero is never seen. It only spares each of a hundred fields an error
+/// that cannot happen.
 pub(crate) fn le16(bytes: &[u8], at: usize) -> u16 {
     array(bytes, at).map_or(0, u16::from_le_bytes)
 }

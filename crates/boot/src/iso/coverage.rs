@@ -24,7 +24,7 @@ pub(crate) struct EfiSide {
     pub(crate) programs: Vec<EfiProgram>,
 }
 
-/// How much of a BIOS boot image is looked at: isolinux says its name in the first few kilobytes.
+/// How much of a BIOS boot image is read: isolinux has its name in the first few kilobytes.
 const BIOS_IMAGE: u64 = 32 * 1024;
 
 pub(crate) async fn programs_of_tree<S: Source>(

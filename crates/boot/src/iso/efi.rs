@@ -11,12 +11,12 @@ pub(crate) enum Program {
     UnifiedKernelImage,
     Grub,
     SystemdBoot,
-    /// Shim, or one that we do not know: it starts what lies beside it.
+    /// Shim, or an unknown one: it starts the loader beside it.
     Other,
 }
 
-/// Tells programs apart. Sections are named by those who build them: `mods` holds GRUB's modules, `.sdmagic` is systemd's
-/// mark, on the boot loader and on the stub of unified kernel images, which also have `.linux`.
+/// Identifies programs by the names of their sections: `mods` holds GRUB's modules, `.sdmagic` is systemd's mark, on the boot
+/// loader and on the stub of unified kernel images, which also have `.linux`.
 pub(crate) fn program(headers: &[u8]) -> Program {
     let sections = sections(headers);
     let has = |name: &[u8]| sections.iter().any(|section| section.trim_ascii_end() == name);

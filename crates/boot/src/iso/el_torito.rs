@@ -31,7 +31,7 @@ impl Platform {
     }
 }
 
-/// What can be booted. Nothing, when the catalogue is no catalogue: then firmware finds none either.
+/// What can be booted. Empty if the catalogue is invalid: then firmware finds nothing either.
 pub(crate) async fn boot_entries<S: Source>(
     canvas: &mut Canvas<'_, S>,
     catalogue: u64,

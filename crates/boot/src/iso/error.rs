@@ -1,4 +1,4 @@
-//! Why an ISO cannot be served with parameters, told so that a user knows what to do.
+//! Why an ISO cannot be served with parameters, and what to do.
 
 use engine::failure::Class;
 
@@ -85,7 +85,7 @@ pub enum IsoError {
 }
 
 impl IsoError {
-    /// What a retry is worth.
+    /// How to treat it.
     pub fn class(&self) -> Class {
         match self {
             Self::Source(source) if source.transient => Class::Transient,

@@ -11,7 +11,7 @@
 //!
 //! # How a file grows
 //!
-//! 1. Into the rest of its last sector (ISO) or cluster (FAT), which is nobody else's.
+//! 1. Into the rest of its last sector (ISO) or cluster (FAT), which no other file uses.
 //! 2. If that is too small, comments, empty lines and indentation are dropped.
 //! 3. If that is not enough, a file in a FAT image gets free clusters, and a file in the ISO moves behind the end of the image.
 //!    Then the volume grows, a GPT's backup moves to the new end, and the ISO's own partition grows along.
@@ -21,35 +21,35 @@
 //! those. Nothing else moves, so what refers to places by number (isolinux's boot info table and its checksum, isohybrid's MBR,
 //! the boot catalogue) stays true. HFS+ and Apple's partition map, which some images have for old Macs, are not touched.
 //!
-//! The ISO's own partition does not grow when it would then cover another one, because firmware skips partitions that overlap.
-//! A moved file is then found on a CD and on a whole disk, but not by who mounts just that partition.
+//! The ISO's own partition does not grow when it would then cover another one, because firmware skips partitions that overlap. A
+//! moved file is then found on a CD and on a whole disk, but not by a system that mounts only that partition.
 //!
 //! A checksum of the whole medium in the volume descriptor (isomd5sum, SUSE's tagmedia) would be wrong, so it is blanked: a media
-//! check then says that there is none. Lists of checksums that are files of the image (`md5sum.txt`) are not touched: an installer
-//! that verifies its own boot menu by them will complain.
+//! check then reports that there is no checksum. Lists of checksums that are files of the image (`md5sum.txt`) are not touched:
+//! an installer that verifies its own boot menu by them will complain.
 //!
-//! # Who is covered
+//! # Which firmware is covered
 //!
-//! An ISO boots in two ways, and only one of them may lead to an edited file. [`Plan::covers`] says which:
+//! An ISO boots in two ways, and only one of them may lead to an edited file. [`Plan::covers`] returns which:
 //!
 //! - **BIOS**: the boot entry for BIOS is isolinux (it says so) and an edited syslinux file is in the ISO, or it is GRUB (its CD
 //!   boot sector says so) and an edited GRUB file is; an unknown loader counts with either.
-//! - **UEFI**: each FAT image with a removable loader (`/EFI/BOOT/BOOT*.EFI`) must be covered. What the loader is, is told by
+//! - **UEFI**: each FAT image with a removable loader (`/EFI/BOOT/BOOT*.EFI`) must be covered. The loader is identified by
 //!   the sections of its file; behind shim, the program beside it counts.
 //!   - GRUB: an edited GRUB file is in the same image or in the ISO. Its embedded or FAT-side configuration usually does nothing
 //!     but search the ISO for `/boot/grub/grub.cfg`; kernel lines of its own in a file are edited as well. A GRUB whose *embedded*
-//!     script boots something else cannot be told apart.
+//!     script boots something else cannot be detected.
 //!   - systemd-boot: an edited entry is in the same image, and no unified kernel image stands beside it in the menu.
 //!   - a unified kernel image: never.
 //!   - anything else: an edited file is in the same image.
 //!
-//! `loopback.cfg` is edited but counts for nobody: only a GRUB on another medium reads it. An image that covers no firmware
-//! has no plan, but an error.
+//! `loopback.cfg` is edited but does not count: only a GRUB on another medium reads it. An image that covers no firmware has no
+//! plan, but an error.
 //!
 //! # Hostile images
 //!
 //! Everything that is read is checked, and everything that is repeated is counted (`limits`). There is no recursion, and no
-//! allocation by a number that an image says.
+//! allocation by a number from an image.
 
 mod bytes_at;
 mod canvas;

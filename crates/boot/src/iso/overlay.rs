@@ -25,7 +25,7 @@ struct Replacement {
 pub enum Piece {
     /// The same bytes as in the original, at the same place.
     Original(Range<u64>),
-    /// Bytes of ours.
+    /// Our bytes.
     Replaced(Bytes),
 }
 
@@ -53,7 +53,7 @@ impl Overlay {
         self.replaced.iter().map(|replacement| replacement.bytes.len()).sum()
     }
 
-    /// The parts that make up a range, in order. What lies behind the end of the image is left out.
+    /// The parts that make up a range, in order. What lies beyond the end of the image is omitted.
     pub(crate) fn pieces(&self, range: Range<u64>) -> Vec<Piece> {
         let end = range.end.min(self.size);
         let mut at = range.start;

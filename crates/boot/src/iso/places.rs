@@ -9,7 +9,7 @@ pub(crate) fn is_boot_directory(path: &str) -> bool {
 
 /// Whether a file may be a configuration.
 pub(crate) fn is_configuration(path: &str) -> bool {
-    // The 8.3 names of ISO 9660 have no room for `.conf`; whoever uses them has the same extent under its full name.
+    // The 8.3 names of ISO 9660 have no room for `.conf`; the same extent also has its full name.
     ["cfg", "conf", "con"].iter().any(|extension| has_extension(path, extension))
 }
 
@@ -18,12 +18,12 @@ pub(crate) fn is_of_interest(path: &str) -> bool {
     is_configuration(path) || efi_place(path).is_some()
 }
 
-/// Whether only a GRUB that somebody else has started reads it, never the firmware's.
+/// Whether only a GRUB from another medium reads it, never the one that the firmware starts.
 pub(crate) fn is_for_loopback(path: &str) -> bool {
     path.to_ascii_lowercase().ends_with("/loopback.cfg")
 }
 
-/// What an EFI program is there for.
+/// The purpose of an EFI program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EfiPlace {
     /// What the firmware starts from removable media: `/EFI/BOOT/BOOTX64.EFI`.
@@ -34,7 +34,7 @@ pub(crate) enum EfiPlace {
     Linux,
 }
 
-/// What an EFI program is there for, if it may be started at all.
+/// The purpose of an EFI program, if it can be started at all.
 pub(crate) fn efi_place(path: &str) -> Option<EfiPlace> {
     let path = path.to_ascii_lowercase();
     let (directory, name) = path.rsplit_once('/')?;

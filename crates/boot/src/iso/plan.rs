@@ -1,4 +1,4 @@
-//! The plan: which bytes of an image are replaced, and what that means for whoever boots it.
+//! The plan: which bytes of an image are replaced, and which firmware boots the result.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct EditedFile {
     pub place: Place,
     /// Its path there.
     pub path: String,
-    /// Who reads it.
+    /// The boot loader that reads it.
     pub dialect: Dialect,
     /// How many kernels it starts.
     pub kernel_lines: usize,
@@ -137,7 +137,7 @@ impl Plan {
         &self.edited
     }
 
-    /// Whether a server with this firmware will hand the parameters to its kernel. The module says how that is known.
+    /// Whether a server with this firmware passes the parameters to its kernel. See the module for the rules.
     pub fn covers(&self, firmware: Firmware) -> bool {
         match firmware {
             Firmware::Bios => self.bios,
@@ -145,7 +145,7 @@ impl Plan {
         }
     }
 
-    /// What a range of the rewritten image is made of, for whoever can pass long ranges of the original on by himself.
+    /// What a range of the rewritten image is made of, for callers that can forward long ranges of the original.
     pub fn pieces(&self, range: Range<u64>) -> Vec<Piece> {
         self.overlay.pieces(range)
     }

@@ -9,7 +9,7 @@ pub trait Source: Send + Sync {
     /// How many bytes the image has.
     fn size(&self) -> u64;
 
-    /// Exactly `len` bytes from `offset` on. Nobody asks beyond [`Source::size`].
+    /// Exactly `len` bytes from `offset` on. Callers never read beyond [`Source::size`].
     fn read_at(&self, offset: u64, len: usize) -> impl Future<Output = Result<Bytes, SourceError>> + Send;
 }
 

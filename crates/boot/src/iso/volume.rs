@@ -1,7 +1,7 @@
 //! ISO 9660 volume descriptors: where the trees begin, how large the volume is, where the boot catalogue lies.
 //!
-//! Hybrid images may have two volumes: one that begins with the disk, and one that begins with the first partition, for those
-//! who mount that. Both name the same files, each counting from its own beginning.
+//! Hybrid images may have two volumes: one that begins with the disk, and one that begins with the first partition, for systems
+//! that mount that. Both name the same files, each counting from its own beginning.
 
 use super::bytes_at::{both32, byte, le16, le32};
 use super::canvas::Canvas;
@@ -127,8 +127,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Removes the checksum of the whole image, if there is one (isomd5sum, SUSE's tagmedia). It would be wrong from
-    /// now on, and an installer that checks its medium would refuse to go on. Without one it says that there is none.
+    /// Removes the checksum of the whole image, if there is one (isomd5sum, SUSE's tagmedia). It would be wrong from now on, and
+    /// an installer that checks its medium would refuse to go on. Without one, the check reports that there is no checksum.
     pub(crate) async fn forget_checksums<S: Source>(&self, canvas: &mut Canvas<'_, S>) -> Result<(), IsoError> {
         for tree in &self.trees {
             let area = canvas.read(tree.offset + APPLICATION_USE, APPLICATION_USE_LEN).await?;

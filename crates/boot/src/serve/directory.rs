@@ -1,4 +1,4 @@
-//! What there is to serve, as the service asks for it.
+//! The interface through which the service asks what to serve.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,24 +10,24 @@ use http::HeaderValue;
 use super::{Gate, IsoOrder, Problem};
 use crate::ticket::Holder;
 
-/// Knows the deployments that are under way. Implemented by whoever watches the hosts.
+/// Knows the deployments in progress. Implemented by the part that watches the hosts.
 pub trait Directory: Send + Sync + 'static {
-    /// What a deployment is to be given; none once its host is released. Asked for every request, so it answers from memory.
+    /// What to serve for a deployment; `None` once its host is released. Called for every request, so it must answer from memory.
     fn delivery(&self, deployment: &str) -> Option<Delivery>;
 
-    /// The bootstrap data, read now and not kept. Only asked if [`Delivery::config`] says that there is some.
+    /// The bootstrap data, read now and not kept. Only called if [`Delivery::config`] shows that there is some.
     fn bootstrap<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Bootstrap, Unavailable>>;
 
-    /// Records that this address fetches the bootstrap data, if it is the first one, and says whether it may. Whatever number of
-    /// replicas is asked at once, one address is the first: the record is an atomic create, judged by
+    /// Records that this address fetches the bootstrap data, if it is the first one, and returns whether it may. Whatever number
+    /// of replicas is asked at once, one address is the first: the record is an atomic create, judged by
     /// [`config_gate`](super::config_gate).
     fn first_seen<'a>(&'a self, delivery: &'a Delivery, from: IpAddr) -> BoxFuture<'a, Result<Gate, Unavailable>>;
 
-    /// Is told what went wrong, so that a condition can say it. May come with every request; must not wait.
+    /// Reports what went wrong, for a condition. May be called for every request; must not wait.
     fn report(&self, delivery: &Delivery, problem: &Problem);
 }
 
-/// What one deployment is to be given.
+/// What to serve for one deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// Whose tickets open it.
@@ -36,7 +36,7 @@ pub struct Delivery {
     pub iso: Option<IsoOrder>,
     /// Whether we serve its bootstrap data.
     pub config: bool,
-    /// Whether its server was powered on for it. Nobody gets the bootstrap data before.
+    /// Whether its server was powered on for it. Before that, nobody gets the bootstrap data.
     pub powered_on: bool,
 }
 

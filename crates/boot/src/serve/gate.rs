@@ -12,18 +12,18 @@ pub const OPEN_FOR: Duration = Duration::from_mins(15);
 /// Whether an address may have the bootstrap data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Yes, and from now on nobody else.
+    /// Yes, and from now on no other address.
     First,
-    /// Yes, it is the one that came first.
+    /// Yes, it was the first.
     Again,
-    /// No, somebody else came first.
+    /// No, another address was first.
     OtherAddress {
         /// Who.
         first: IpAddr,
     },
     /// No, it has been too long.
     Closed,
-    /// No, the server was not powered on yet for this deployment, so it cannot be the one that asks.
+    /// No, the server was not powered on yet for this deployment, so the request cannot come from it.
     TooEarly,
 }
 

@@ -21,7 +21,7 @@ use crate::iso::{EditedFile, Firmware, Parameters, Piece, Plan};
 pub struct IsoOrder {
     /// Where the user's image is.
     pub url: String,
-    /// What its kernels are told.
+    /// Its kernel parameters.
     pub parameters: Parameters,
 }
 
@@ -56,8 +56,8 @@ impl Image {
         self.plan.edited()
     }
 
-    /// The same on every replica. None if the user's server says nothing about versions: then two parts of one image cannot be
-    /// promised to fit together.
+    /// The same on every replica. `None` if the user's server sends no version: then two parts of one image cannot be promised to
+    /// fit together.
     pub fn etag(&self) -> Option<&HeaderValue> {
         self.etag.as_ref()
     }
@@ -84,7 +84,7 @@ impl Image {
         self.plan.weight()
     }
 
-    /// Whether the user's server would tell us about a replaced image.
+    /// Whether a replaced image would be noticed, because the user's server sends versions.
     pub(super) fn is_certain(&self) -> bool {
         self.source.version().is_certain()
     }

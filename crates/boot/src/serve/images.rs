@@ -20,10 +20,10 @@ const COUNT: usize = 512;
 const FAILED_FOR: Duration = Duration::from_secs(5);
 /// How long preparing may take: a few megabytes at most, mostly far less. A server that sends a byte now and then is never idle for long.
 const MADE_WITHIN: Duration = Duration::from_mins(2);
-/// How long something is believed unchanged whose server tells no versions.
+/// How long an image counts as unchanged if its server sends no version.
 const UNCERTAIN_FOR: Duration = Duration::from_mins(10);
 
-/// Prepares images, each once for all who want it, and keeps the latest.
+/// Prepares images, each once for all readers, and keeps the latest.
 pub struct Images {
     fetcher: Fetcher,
     tasks: TaskTracker,
@@ -55,8 +55,8 @@ impl Images {
         Self { fetcher, tasks: TaskTracker::new(), stock: Mutex::default() }
     }
 
-    /// The image of an order: made now, or before. Preparing goes on when the caller stops waiting, because BMCs that time out ask
-    /// again. Also for whoever wants to know if it can be served at all, before a BMC is told to.
+    /// The image of an order: made now, or before. Preparing goes on when the caller stops waiting, because BMCs that time out
+    /// ask again. Also used to check whether an image can be served at all, before a BMC gets its URL.
     pub async fn prepare(&self, order: &IsoOrder) -> Result<Arc<Image>, Problem> {
         let making = {
             let mut stock = self.stock();
@@ -76,7 +76,7 @@ impl Images {
         outcome
     }
 
-    /// Has an image made anew for the next who wants it. If that has happened already, nothing does.
+    /// Prepares an image again for the next reader, unless that has happened already.
     pub fn forget(&self, order: &IsoOrder, image: &Arc<Image>) {
         let mut stock = self.stock();
         if stock.places.get(order).and_then(Place::image).is_some_and(|current| Arc::ptr_eq(&current, image)) {
@@ -96,7 +96,7 @@ impl Images {
         });
         let made = async move {
             task.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "preparing an ISO ended badly");
+                tracing::error!(%error, "preparing an ISO failed");
                 Made { at: Instant::now(), outcome: Err(Problem::Internal) }
             })
         };
@@ -109,7 +109,7 @@ impl Images {
 }
 
 impl Stock {
-    /// Removes what was not used for longest. Whoever reads a removed image keeps it until he is done.
+    /// Removes what was unused for longest. A reader of a removed image keeps it until it is done.
     fn tidy(&mut self) {
         loop {
             let weight: usize = self.places.values().filter_map(Place::image).map(|image| image.weight()).sum();
@@ -124,7 +124,7 @@ impl Stock {
 }
 
 impl Place {
-    /// What became of it, if it is done. Asks the future instead of peeking: nobody may have waited for its end.
+    /// Its result, if it is done. Polls the future instead of peeking, since nobody may have awaited it.
     fn made(&self) -> Option<Made> {
         self.making.clone().now_or_never()
     }

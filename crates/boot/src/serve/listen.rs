@@ -148,7 +148,7 @@ impl Service {
         let service = service_fn(move |request: Request<Incoming>| {
             let (service, place) = (self.clone(), place.clone());
             let served = place.serve();
-            // Bodies are not read: whoever sends one loses the connection after the answer.
+            // Bodies are not read: a client that sends one loses the connection after the answer.
             async move {
                 let answer = service.answer(from, &request.into_parts().0).await;
                 if answer.status().is_success() {

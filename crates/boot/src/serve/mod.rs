@@ -5,9 +5,9 @@
 //! | `/iso/<deployment>/<ticket>/boot.iso` | a BMC | any range of the rewritten image, while the deployment lasts |
 //! | `/config/<deployment>/<ticket>` | the server | its bootstrap data: after its power-on, from the first address that asks, for 15 minutes |
 //!
-//! Whoever has no right learns nothing: an unknown deployment, a ticket of another host and a released host get the same answer.
-//! Every replica serves, and none keeps anything that another one would need: what is there to serve and who came first is the
-//! [`Directory`]'s to know.
+//! A client without access learns nothing: an unknown deployment, a ticket of another host and a released host get the same
+//! answer. Every replica serves, and none keeps anything that another one would need: what is there to serve and who came first
+//! is the [`Directory`]'s to know.
 
 mod directory;
 mod gate;
@@ -56,12 +56,12 @@ pub struct Service {
     directory: Arc<dyn Directory>,
     key: Key,
     images: Arc<Images>,
-    /// Whose tickets are checked when there is nobody, so that the answer takes as long.
+    /// A dummy holder whose ticket is checked for unknown deployments, so that the answer takes as long.
     nobody: Holder,
 }
 
 impl Service {
-    /// Serves what is in the directory to whoever has a ticket made with this key.
+    /// Serves what is in the directory to clients that have a ticket made with this key.
     pub fn new(directory: Arc<dyn Directory>, key: Key, images: Arc<Images>) -> Self {
         let word = || "nobody".to_owned();
         let nobody = Holder { kind: String::new(), namespace: word(), host: word(), claim: word(), deployment: word() };
@@ -83,7 +83,7 @@ impl Service {
                 Purpose::Config => self.config(&delivery, from, &head.method).await,
             },
             _ => {
-                tracing::debug!(deployment = asked.deployment, %from, "a ticket was refused");
+                tracing::debug!(deployment = asked.deployment, %from, "ticket refused");
                 not_found()
             }
         }
@@ -130,7 +130,7 @@ impl Service {
         let (directory, images) = (self.directory.clone(), self.images.clone());
         let bytes = image.clone().stream(range).inspect_err(move |error| {
             let problem = Problem::Fetch(error.clone());
-            tracing::warn!(deployment = delivery.holder.deployment, %problem, "an ISO could not be read to its end");
+            tracing::warn!(deployment = delivery.holder.deployment, %problem, "cannot read an ISO to its end");
             directory.report(&delivery, &problem);
             if matches!(error, FetchError::Changed { .. })
                 && let Some(order) = &delivery.iso
@@ -145,7 +145,7 @@ impl Service {
         if !delivery.config {
             return not_found();
         }
-        // Whoever only asks for the head must not close the door for who needs the data.
+        // A HEAD request must not lock out the server that needs the data.
         if method != Method::GET {
             return not_allowed("GET");
         }
@@ -162,17 +162,17 @@ impl Service {
             Err(unavailable) => return self.failed(delivery, &Problem::Bootstrap(unavailable)),
         };
         if let Some(problem) = Problem::of_gate(gate, from) {
-            tracing::warn!(deployment = delivery.holder.deployment, %problem, "bootstrap data was refused");
+            tracing::warn!(deployment = delivery.holder.deployment, %problem, "bootstrap data refused");
             self.directory.report(delivery, &problem);
             return not_found();
         }
-        tracing::info!(deployment = delivery.holder.deployment, %from, "bootstrap data was fetched");
+        tracing::info!(deployment = delivery.holder.deployment, %from, "bootstrap data fetched");
         let answer = Response::builder().header(CACHE_CONTROL, "no-store").header(CONTENT_TYPE, bootstrap.content_type);
         sent(answer.body(full(bootstrap.bytes)))
     }
 
     fn failed(&self, delivery: &Delivery, problem: &Problem) -> Response<Body> {
-        tracing::warn!(deployment = delivery.holder.deployment, %problem, "nothing could be served");
+        tracing::warn!(deployment = delivery.holder.deployment, %problem, "cannot serve the request");
         self.directory.report(delivery, problem);
         let answer = Response::builder().header(CACHE_CONTROL, "no-store");
         let answer = if problem.is_transient() {
@@ -201,10 +201,10 @@ fn full(bytes: Bytes) -> Body {
     Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Headers of ours are always valid; should one not be, the answer is an empty 500 instead of a panic.
+/// Our headers are always valid; if one is not, the answer is an empty 500 instead of a panic.
 fn sent(answer: Result<Response<Body>, http::Error>) -> Response<Body> {
     answer.unwrap_or_else(|error| {
-        tracing::error!(%error, "an answer could not be formed");
+        tracing::error!(%error, "cannot build the response");
         let mut answer = Response::new(text(""));
         *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
         answer

@@ -9,7 +9,7 @@ use super::gate::{Gate, OPEN_FOR};
 use crate::fetch::FetchError;
 use crate::iso::IsoError;
 
-/// Why something was not served to somebody who had the right ticket.
+/// Why something was not served although the ticket was valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The image cannot be rewritten.
@@ -18,45 +18,45 @@ pub enum Problem {
     /// The image cannot be read.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The bootstrap data is not there, or who fetched it cannot be recorded.
+    /// The bootstrap data does not exist, or the fetch cannot be recorded.
     #[error("bootstrap data cannot be served: {0}")]
     Bootstrap(Unavailable),
-    /// Somebody else was first.
+    /// Another address was first.
     #[error(
         "bootstrap data was refused to {from}, because {first} had fetched it before; if {first} is not the host, its secrets are \
          known to somebody else: release the host and replace them"
     )]
     OtherAddress {
-        /// Who fetched it.
+        /// The address that fetched it.
         first: IpAddr,
-        /// Who asked now.
+        /// The address of this request.
         from: IpAddr,
     },
     /// It has been too long.
     #[error(
-        "bootstrap data was refused to {from}: it can be fetched again for {} minutes after the first time, and these are over",
+        "bootstrap data was refused to {from}: it can be fetched again for {} minutes after the first time, which have passed",
         OPEN_FOR.as_secs() / 60
     )]
     Closed {
-        /// Who asked.
+        /// The address of the request.
         from: IpAddr,
     },
     /// The server cannot have asked.
     #[error(
-        "bootstrap data was refused to {from}: the server was not powered on yet for this deployment, so it was somebody else who asked. \
+        "bootstrap data was refused to {from}: the server was not powered on yet for this deployment, so the request did not come from it. \
          The address of the bootstrap data is in the boot image, whose address is in the BMC's log; find out who {from} is"
     )]
     TooEarly {
-        /// Who asked.
+        /// The address of the request.
         from: IpAddr,
     },
     /// Ours to mend.
-    #[error("preparing the ISO failed inside the operator; its log tells more")]
+    #[error("preparing the ISO failed because of a bug in the operator; see its log")]
     Internal,
 }
 
 impl Problem {
-    /// What a gate that is not open means for who asked.
+    /// The problem for a request that the gate refuses.
     pub(super) fn of_gate(gate: Gate, from: IpAddr) -> Option<Self> {
         match gate {
             Gate::First | Gate::Again => None,
@@ -66,7 +66,7 @@ impl Problem {
         }
     }
 
-    /// What a retry is worth.
+    /// How to treat it.
     pub fn class(&self) -> Class {
         match self {
             Self::Iso(error) => error.class(),

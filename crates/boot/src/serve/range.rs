@@ -5,8 +5,8 @@ use std::ops::Range;
 /// What to answer to a `Range`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// All of it: nothing else was said, or nothing that we understand. RFC 9110 lets a server ignore what it does not like, and
-    /// several ranges in one answer are something no BMC needs.
+    /// All of it: the request has no range, or none that is supported. RFC 9110 allows a server to ignore a range, and several
+    /// ranges in one answer are something no BMC needs.
     Whole,
     /// These bytes; at least one.
     Part(Range<u64>),

@@ -1,4 +1,4 @@
-//! Who may keep a connection open: so many from one address, so many in all, and whoever is idle goes first.
+//! Limits open connections, per address and in all. Idle connections are closed first.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long until somebody is told again that connections are dropped.
+/// How long until dropped connections are logged again.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
 /// The connections that there are.
@@ -55,8 +55,8 @@ impl Room {
         Arc::new(Self { in_all, per_address, guests: Mutex::default() })
     }
 
-    /// A place for a connection from this address. If there is none left, that of the one who was idle for longest, strangers first;
-    /// nobody is put out who is being served.
+    /// A slot for a connection from this address. If there is none left, the connection that was idle for longest is closed,
+    /// those without a ticket first; connections that are being served are never closed.
     pub(super) fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Place> {
         let mut guests = self.guests();
         let of_address = guests.by_number.values().filter(|guest| guest.from == from).count();
@@ -96,13 +96,13 @@ impl Guests {
         if self.told.is_none_or(|told| now - told >= TOLD_EVERY) {
             self.told = Some(now);
             let all = self.by_number.len();
-            tracing::warn!(%from, of_address, all, "the boot service has too many connections; those that were idle for longest are closed");
+            tracing::warn!(%from, of_address, all, "too many connections to the boot service; closing those that were idle longest");
         }
     }
 }
 
 impl Place {
-    /// Ends when somebody else needs the place.
+    /// Ends when another connection needs the slot.
     pub(super) fn is_needed(&self) -> CancellationToken {
         self.close.clone()
     }

@@ -93,7 +93,9 @@ const WAITING_FOR_OWNER: &str =
 fn endpoint_known(endpoint: &Result<Endpoint, Missing>) -> Finding {
     let type_ = types::CONTROL_PLANE_ENDPOINT_READY;
     match endpoint {
-        Ok(Endpoint { host, port }) => holds(type_, "Known", &format!("The API server is reached at {host}:{port}.")),
+        Ok(Endpoint { host, port }) => {
+            holds(type_, reason::KNOWN, &format!("The API server is reached at {host}:{port}."))
+        }
         Err(Missing::RequiredBy(kind)) => not(
             type_,
             Condition::WARNING,
@@ -119,5 +121,5 @@ fn domains_known(status: &Beskar7ClusterStatus, cluster: &Beskar7Cluster) -> Fin
         return not(type_, Condition::INFO, reason::NO_FAILURE_DOMAINS, &message);
     }
     let names: Vec<_> = status.failure_domains.keys().map(String::as_str).collect();
-    holds(type_, "Known", &format!("Failure domains: {}.", names.join(", ")))
+    holds(type_, reason::KNOWN, &format!("Failure domains: {}.", names.join(", ")))
 }

@@ -68,7 +68,7 @@ fn connection(outcome: &Outcome<'_, PhysicalHost>, before: &[Condition]) -> Find
         _ if outcome.seen.is_some() || known(before, type_).is_some_and(Condition::is_true) => {
             match Address::parse(&outcome.host.spec.redfish_connection.address) {
                 Ok(address) if !address.is_secure() => holds(type_, reason::CONNECTED_WITHOUT_TLS, WITHOUT_TLS),
-                _ => holds(type_, "Connected", "The BMC answers."),
+                _ => holds(type_, reason::CONNECTED, "The BMC answers."),
             }
         }
         _ => unknown(type_, reason::ENROLLING, "The BMC has not answered yet."),
@@ -84,7 +84,7 @@ fn inspected(outcome: &Outcome<'_, PhysicalHost>) -> Finding {
         return holds(types::HOST_INSPECTED, reason::INSPECTED_IN_PART, &message);
     }
     if outcome.step.record.inspected {
-        return holds(types::HOST_INSPECTED, "Inspected", "The hardware is known.");
+        return holds(types::HOST_INSPECTED, reason::INSPECTED, "The hardware is known.");
     }
     let reason = if outcome.step.record.phase == Phase::Registering { reason::ENROLLING } else { reason::INSPECTING };
     not(types::HOST_INSPECTED, Condition::INFO, reason, "The hardware is not known yet.")
@@ -107,8 +107,8 @@ fn available(outcome: &Outcome<'_, PhysicalHost>, useless: Option<&Failure>) -> 
             let (reason, told) = told.unwrap_or((reason::CLAIMED, "Somebody claims the host.".to_owned()));
             info(reason, &told)
         }
-        (Phase::Available, None) if is_passed_over(outcome) => holds(type_, "Available", RUNS_UNASKED),
-        (Phase::Available, None) => holds(type_, "Available", "The host can be claimed."),
+        (Phase::Available, None) if is_passed_over(outcome) => holds(type_, reason::AVAILABLE, RUNS_UNASKED),
+        (Phase::Available, None) => holds(type_, reason::AVAILABLE, "The host can be claimed."),
         (Phase::Registering, None) => info(reason::ENROLLING, "The BMC has not been reached yet."),
         (Phase::Inspecting, None) => info(reason::INSPECTING, "The hardware is being looked at."),
         (Phase::Preparing | Phase::Provisioning | Phase::Provisioned, _) => {
@@ -161,9 +161,9 @@ fn provisioned(outcome: &Outcome<'_, PhysicalHost>) -> Finding {
     match phase {
         Phase::Provisioned if record.assumed_booted => holds(type_, reason::ASSUMED_BOOTED, ASSUMED_BOOTED),
         Phase::Provisioned if record.anchor.adopted => {
-            holds(type_, "Provisioned", "Adopted in use: whatever runs is left as it is.")
+            holds(type_, reason::PROVISIONED, "Adopted in use: whatever runs is left as it is.")
         }
-        Phase::Provisioned => holds(type_, "Provisioned", "The server has booted the image."),
+        Phase::Provisioned => holds(type_, reason::PROVISIONED, "The server has booted the image."),
         Phase::Preparing if outcome.goal.order.is_none() => under_way(reason::WAITING_FOR_BOOT_INFO),
         Phase::Preparing | Phase::Provisioning => under_way(reason::PROVISIONING),
         Phase::Deprovisioning => under_way(reason::DEPROVISIONING),
@@ -175,7 +175,7 @@ fn provisioned(outcome: &Outcome<'_, PhysicalHost>) -> Finding {
 fn healthy(status: &PhysicalHostStatus) -> Finding {
     let type_ = types::HARDWARE_HEALTHY;
     match status.health.as_deref() {
-        Some("OK") => holds(type_, "OK", "The BMC reports no fault of the hardware."),
+        Some("OK") => holds(type_, reason::HEALTH_OK, "The BMC reports no fault of the hardware."),
         Some("Critical") => {
             not(type_, Condition::ERROR, reason::HEALTH_CRITICAL, "The BMC reports a critical fault of the hardware.")
         }
@@ -214,7 +214,7 @@ fn boot_served(outcome: &Outcome<'_, PhysicalHost>) -> Option<Finding> {
         }
         (None, Some(fetched)) => {
             let message = format!("{} has fetched the bootstrap data.", fetched.by);
-            Some(holds(types::BOOT_SERVED, "BootstrapDataFetched", &message))
+            Some(holds(types::BOOT_SERVED, reason::BOOTSTRAP_DATA_FETCHED, &message))
         }
         (None, None) => None,
     }
@@ -231,7 +231,7 @@ fn boot_interface(outcome: &Outcome<'_, PhysicalHost>, status: &PhysicalHostStat
     let digits = |mac: &str| mac.chars().filter(char::is_ascii_hexdigit).collect::<String>().to_ascii_lowercase();
     let type_ = types::BOOT_INTERFACE_FOUND;
     Some(if known.iter().any(|mac| digits(mac) == digits(wanted)) {
-        holds(type_, "Found", "The server has the interface that spec.bootMacAddress names.")
+        holds(type_, reason::INTERFACE_FOUND, "The server has the interface that spec.bootMacAddress names.")
     } else {
         let shown: Vec<&str> = known.into_iter().take(SHOWN_INTERFACES).collect();
         let message = format!(
@@ -257,6 +257,6 @@ fn ready(findings: &[Finding; 5], outcome: &Outcome<'_, PhysicalHost>, useless: 
     let [connection, inspected, ..] = findings;
     match [connection, inspected].into_iter().find(|finding| finding.status != Condition::TRUE) {
         Some(finding) => not(types::READY, Condition::INFO, &finding.reason, &finding.message),
-        None => holds(types::READY, "Ready", "The BMC answers and the hardware is known."),
+        None => holds(types::READY, reason::READY, "The BMC answers and the hardware is known."),
     }
 }

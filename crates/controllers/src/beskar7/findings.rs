@@ -1,4 +1,4 @@
-//! What is found about an object, and how that becomes a condition.
+//! Findings about an object, and how they become conditions.
 
 use api::beskar7::conditions as types;
 use api::capi::Condition;
@@ -36,7 +36,7 @@ pub(super) fn put(conditions: &mut Vec<Condition>, finding: Finding, now: Timest
         status: finding.status.to_owned(),
         severity: finding.severity.to_owned(),
         reason: finding.reason,
-        // The API server takes this much and no more.
+        // The maximum length that the API server accepts.
         message: finding.message.chars().take(10_000).collect(),
         last_transition_time: before.map_or_else(|| time(now), |before| before.last_transition_time.clone()),
     };
@@ -51,7 +51,7 @@ pub(super) fn known<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a 
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Kubernetes keeps whole seconds: anything finer would look changed when it is read back.
+/// Kubernetes stores whole seconds: a finer time would look changed when it is read back.
 pub(super) fn time(at: Timestamp) -> Time {
     Time(Timestamp::from_second(at.as_second()).unwrap_or(at))
 }

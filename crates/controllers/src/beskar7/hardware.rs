@@ -7,7 +7,7 @@ use api::capi::{AddressType, MachineAddress};
 use engine::hardware::{self, Hardware, Part};
 use engine::server::{Health, Seen};
 
-/// What a status may weigh in all is 256 KiB; the rest of it fits in what this leaves.
+/// A status may have 256 KiB in all; the rest of it fits into what this leaves.
 const SIZE_LIMIT: usize = 192 * 1024;
 
 /// The inventory, cut if it is too big for a status.
@@ -52,7 +52,7 @@ pub(super) fn details(hardware: &Hardware, seen: &Seen) -> HardwareDetails {
     details
 }
 
-/// What could not be read this time was perhaps read before, if it is the same server.
+/// Parts that could not be read this time are taken from the last inventory, if it is the same server.
 pub(super) fn keep_what_was_read(details: &mut HardwareDetails, before: &HardwareDetails, unread: &[Part]) {
     if before.uuid != details.uuid || before.serial_number != details.serial_number {
         return;
@@ -88,7 +88,7 @@ pub(super) fn health(health: &Health) -> HardwareStatus {
     HardwareStatus { health: health.health.clone(), health_rollup: health.rollup.clone(), state: health.state.clone() }
 }
 
-/// Addresses that the BMC knows of: private ones are internal.
+/// Addresses that the BMC reports. Private ones are internal.
 pub(super) fn addresses(nics: &[NetworkInterface]) -> Vec<MachineAddress> {
     let all = nics.iter().flat_map(|nic| &nic.ip_addresses);
     let usable = all.filter_map(|address| Some((address, address.parse::<std::net::IpAddr>().ok()?)));

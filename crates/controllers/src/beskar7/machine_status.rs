@@ -99,7 +99,11 @@ fn static_ip(view: &ClaimView<'_, Beskar7Machine>) -> Option<Finding> {
     let type_ = types::STATIC_IP_IN_EFFECT;
     let seen = view.holding.into_iter().flat_map(|holding| &holding.addresses);
     if seen.into_iter().any(|seen| seen.address == address) {
-        return Some(holds(type_, "Seen", &format!("The server has the address {address} of spec.staticIP.")));
+        return Some(holds(
+            type_,
+            reason::ADDRESS_SEEN,
+            &format!("The server has the address {address} of spec.staticIP."),
+        ));
     }
     let message = format!(
         "spec.staticIP is shown as an address of the machine, but does not configure the server: a system that is booted from imageURL gets its network from its image, from its configuration or by DHCP. Let these give it {address}, or remove the field."
@@ -191,8 +195,9 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
         associated: not(types::PHYSICAL_HOST_ASSOCIATED, Condition::INFO, reason, message),
         failure: None,
     };
-    let associated =
-        |host: &str| holds(types::PHYSICAL_HOST_ASSOCIATED, "Associated", &format!("Claims PhysicalHost {host}."));
+    let associated = |host: &str| {
+        holds(types::PHYSICAL_HOST_ASSOCIATED, reason::ASSOCIATED, &format!("Claims PhysicalHost {host}."))
+    };
     match view.standing {
         Standing::NoClusterApi => waits(phases::PENDING, reason::CLUSTER_API_MISSING, CLUSTER_API_MISSING),
         Standing::AwaitsCluster => waits(
@@ -217,7 +222,7 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
         },
         Standing::AwaitsImage(why) => {
             let message = why.as_ref().map_or("Looking at the image.", |why| why.message.as_str());
-            waits(phases::PENDING, why.as_ref().map_or("LookingAtImage", |why| why.reason.as_str()), message)
+            waits(phases::PENDING, why.as_ref().map_or(reason::LOOKING_AT_IMAGE, |why| why.reason.as_str()), message)
         }
         Standing::AwaitsHost(why) => {
             waits(phases::PENDING, reason::WAITING_FOR_PHYSICAL_HOST, &without_host(view, why.as_deref()))
@@ -253,15 +258,15 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
             phase: phases::PROVISIONED,
             host: Some(host),
             ready: match is_off {
-                true => not_ready(Condition::WARNING, "PoweredOff", &format!("PhysicalHost {host} is off.")),
+                true => not_ready(Condition::WARNING, reason::POWERED_OFF, &format!("PhysicalHost {host} is off.")),
                 false if view.holding.is_some_and(|holding| holding.assumed_booted) => holds(
                     types::INFRASTRUCTURE_READY,
-                    "Provisioned",
+                    reason::PROVISIONED,
                     &format!("PhysicalHost {host}: boot started, not observed."),
                 ),
                 false => holds(
                     types::INFRASTRUCTURE_READY,
-                    "Provisioned",
+                    reason::PROVISIONED,
                     &format!("PhysicalHost {host} has booted the image for this machine."),
                 ),
             },
@@ -343,7 +348,7 @@ fn bootstrap(view: &ClaimView<'_, Beskar7Machine>) -> Option<Finding> {
             reason::BOOTSTRAP_DATA_UNAVAILABLE,
             BOOTSTRAP_MISSING,
         )),
-        Bootstrap::Ready => Some(holds(types::BOOTSTRAP_DATA_READY, "Ready", "The bootstrap data is there.")),
+        Bootstrap::Ready => Some(holds(types::BOOTSTRAP_DATA_READY, reason::READY, "The bootstrap data is there.")),
     }
 }
 

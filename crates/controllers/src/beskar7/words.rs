@@ -1,4 +1,4 @@
-//! How sentences about a PhysicalHost call its fields and annotations.
+//! Names of fields and annotations in sentences about a PhysicalHost.
 
 use api::beskar7::names;
 use engine::host::Words;
@@ -85,8 +85,8 @@ mod tests {
 
     use engine::failure::{Failure, Kind};
     use engine::host::{
-        Act, Asked, Author, Cause, ClaimChange, Consumer, Finding, Happening, Neglect, Note, Passage, Phase, Sign,
-        Since, Waiting,
+        Act, Ahead, Asked, Author, BrakeLimit, Cause, ClaimChange, Consumer, Finding, Happening, Neglect, Note,
+        Passage, Phase, Sign, Since, Waiting,
     };
     use engine::server::{BootProgress, BootTarget, PowerState};
 
@@ -107,7 +107,7 @@ mod tests {
 
     fn waits() -> Vec<Waiting> {
         let consumer = consumer;
-        vec![
+        let mut all = vec![
             Waiting::Registering,
             Waiting::Inspecting,
             Waiting::Preparing,
@@ -127,8 +127,7 @@ mod tests {
             Waiting::MediaUnsettled,
             Waiting::Order,
             Waiting::BootPermission { keeper: "the boot operator".into() },
-            Waiting::FleetBrake { why: None },
-            Waiting::FleetBrake { why: Some("The fleet is frozen.".into()) },
+            Waiting::FleetBrake { limit: None },
             Waiting::CheckingClaimer { consumer: consumer(), unknown: None },
             Waiting::CheckingClaimer { consumer: consumer(), unknown: Some("forbidden".into()) },
             Waiting::CheckingConsumer { consumer: consumer(), change: ClaimChange::Removed },
@@ -141,6 +140,35 @@ mod tests {
             Waiting::Release { consumer: Some(consumer()), author: Author::Claimer },
             Waiting::Release { consumer: Some(consumer()), author: Author::Hand },
             Waiting::Release { consumer: None, author: Author::Hand },
+        ];
+        all.extend(brake_limits().into_iter().map(|limit| Waiting::FleetBrake { limit: Some(limit) }));
+        all
+    }
+
+    fn brake_limits() -> Vec<BrakeLimit> {
+        let disruptions = |ahead, per_minute| BrakeLimit::Disruptions { ahead: Ahead::rounded(ahead), per_minute };
+        let deployments = |ahead, limit| BrakeLimit::Deployments { ahead: Ahead::rounded(ahead), limit };
+        let slots = |used, faulted, holders: &[&str]| BrakeLimit::Slots {
+            used,
+            limit: used,
+            faulted,
+            holders: holders.iter().map(|&holder| holder.to_owned()).collect(),
+        };
+        vec![
+            BrakeLimit::Frozen,
+            disruptions(0, 0),
+            disruptions(0, 1),
+            disruptions(1, 10),
+            disruptions(10, 10),
+            disruptions(11, 10),
+            disruptions(199, 10),
+            disruptions(1999, 10),
+            deployments(0, 0),
+            deployments(2, 1),
+            deployments(25, 20),
+            slots(1, 0, &["lab/server-1"]),
+            slots(3, 1, &["lab/server-3", "lab/server-1", "lab/server-2"]),
+            slots(20, 2, &["lab/server-3", "lab/server-4", "lab/server-1"]),
         ]
     }
 
@@ -277,7 +305,7 @@ mod tests {
         ]
     }
 
-    /// All that users of PhysicalHosts may read of them, in one file to be read as a whole.
+    /// Every sentence that users of PhysicalHosts may read, in one file for review.
     #[test]
     fn every_sentence_about_a_physical_host_is_as_it_was_reviewed() {
         let mut text = String::new();

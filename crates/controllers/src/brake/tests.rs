@@ -13,10 +13,10 @@ fn id(name: &str) -> ObjectId {
     ObjectId::named::<k8s_openapi::api::core::v1::Node>(None, name)
 }
 
-fn message(answer: &Answer) -> &str {
+fn message(answer: &Answer) -> String {
     match answer {
-        Answer::Go => "Go",
-        Answer::NotNow { message, .. } => message,
+        Answer::Go => "Go".to_owned(),
+        Answer::NotNow { limit, .. } => limit.tell(),
     }
 }
 
@@ -50,7 +50,7 @@ fn who_waits_is_told_why_and_for_how_long() {
     assert_eq!(core.ask(now, &id("a"), Ask::Disrupt), Answer::Go);
     let said = |n: usize, core: &mut Core| {
         let answer = core.ask(now, &id(&format!("w{n}")), Ask::Disrupt);
-        (message(&answer).to_owned(), pause(&answer).as_secs())
+        (message(&answer), pause(&answer).as_secs())
     };
     let sentences: Vec<_> = (0..14).map(|n| said(n, &mut core)).collect();
     let sentence = |who: &str| {
@@ -91,6 +91,21 @@ fn the_next_in_the_queue_is_told_who_has_the_slots_and_which_of_them_are_faulted
     let behind =
         "Waiting for the fleet brake: 1 host is ahead; 5 deployments at a time are allowed (--max-deployments).";
     assert_eq!(message(&core.ask(now, &id("g"), Ask::Deploy)), behind);
+}
+
+#[test]
+fn a_host_far_back_in_the_queue_is_not_told_anew_at_each_step_forward() {
+    let (mut core, now) = (core(1, 1), Instant::now());
+    let limits: Vec<_> = (0..200)
+        .filter_map(|n| match core.ask(now, &id(&format!("h{n:03}")), Ask::Disrupt) {
+            Answer::Go => None,
+            Answer::NotNow { limit, .. } => Some(limit),
+        })
+        .collect();
+    let ahead = |ahead| BrakeLimit::Disruptions { ahead, per_minute: 1 };
+    assert_eq!(limits[10], ahead(Ahead::Exactly(10)));
+    assert!(limits[11..20].iter().all(|limit| *limit == ahead(Ahead::About(10))));
+    assert!(limits[101..198].iter().all(|limit| *limit == ahead(Ahead::About(100))));
 }
 
 #[test]
@@ -160,11 +175,8 @@ fn a_frozen_fleet_is_left_alone_also_by_deployments_that_have_a_place() {
     let mut core = Core::new(BrakeConfig { freeze: true, ..BrakeConfig::default() });
     core.resume(&id("a"));
     for ask in [Ask::Disrupt, Ask::Deploy] {
-        let Answer::NotNow { reason, message, .. } = core.ask(Instant::now(), &id("a"), ask) else {
-            panic!("{ask:?} went")
-        };
-        assert_eq!(reason, Brake::FROZEN);
-        assert_eq!(message, "The fleet is frozen: nothing is switched off, reset, wiped or deployed (--freeze).");
+        let answer = core.ask(Instant::now(), &id("a"), ask);
+        assert_eq!(answer, Answer::NotNow { limit: BrakeLimit::Frozen, again_in: LONGEST_PAUSE });
     }
     assert_eq!(core.load(), Load { deploying: 1, frozen: true, ..Load::default() });
 }
@@ -254,8 +266,9 @@ fn run(core: &mut Core, start: Instant, wishes: &[Wish]) -> Vec<Option<Instant>>
                     let end = now + Duration::from_secs(wishes[n].takes);
                     agenda.push(std::cmp::Reverse((end, Event::Ends(n))));
                 }
-                Answer::NotNow { again_in, message, .. } => {
+                Answer::NotNow { again_in, limit } => {
                     assert!(again_in >= SHORTEST_PAUSE && again_in <= LONGEST_PAUSE);
+                    let message = limit.tell();
                     assert!(message.ends_with(").") && message.len() < 240);
                     if !wishes[n].vanishes {
                         let next = now + again_in + Duration::from_millis(wishes[n].lateness);

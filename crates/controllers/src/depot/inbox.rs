@@ -85,7 +85,7 @@ impl Inbox {
                 Ok(((), true))
             });
             if let Err(why) = written.await {
-                warn!(host = %served.host, deployment = served.shipment.holder.deployment, why, "a problem could not be recorded");
+                warn!(host = %served.host, deployment = served.shipment.holder.deployment, why, "cannot record a problem");
             }
         });
     }

@@ -27,7 +27,9 @@ pub enum KeyError {
         source: ticket::KeyError,
     },
     /// We may not read or make it.
-    #[error("Secret {namespace}/{NAME}, with which the boot service makes its tickets, cannot be had: {message}")]
+    #[error(
+        "Secret {namespace}/{NAME}, with which the boot service makes its tickets, cannot be read or created: {message}"
+    )]
     Refused {
         /// Namespace of the Secret.
         namespace: String,
@@ -50,7 +52,7 @@ pub(super) async fn open(client: &Client, namespace: &str) -> Result<Key, KeyErr
             }
             Err(error) => error,
         };
-        warn!(%error, "the key of the boot service cannot be read; trying again");
+        warn!(%error, "cannot read the key of the boot service, retrying");
         if let Some(pause) = pauses.next() {
             tokio::time::sleep(pause).await;
         }
@@ -76,7 +78,7 @@ async fn find_or_make(secrets: &Api<Secret>, namespace: &str) -> kube::Result<Op
     };
     match secrets.create(&PostParams::default(), &secret).await {
         Ok(_) => {
-            info!(secret = NAME, namespace, "made a key for the tickets of the boot service");
+            info!(secret = NAME, namespace, "created the key of the boot service");
             Ok(Some(Ok(key)))
         }
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),

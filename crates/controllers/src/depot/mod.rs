@@ -118,8 +118,8 @@ impl Depot {
         listener.set_nonblocking(true).map_err(BootError::Listen)?;
         let listener = tokio::net::TcpListener::from_std(listener).map_err(BootError::Listen)?;
         match listener.local_addr() {
-            Ok(address) => info!(%address, tls = config.tls.is_some(), "the boot service listens"),
-            Err(error) => warn!(%error, "the boot service listens somewhere"),
+            Ok(address) => info!(%address, tls = config.tls.is_some(), "boot service listening"),
+            Err(error) => warn!(%error, "the boot service listens on an unknown address"),
         }
         let deliveries = Arc::new(Deliveries::new(self.clone(), client, &config.key_namespace, clock));
         let service = Arc::new(Service::new(deliveries.clone(), self.key.clone(), self.images.clone()));

@@ -1,6 +1,6 @@
-//! What becomes of a claim: how a machine gets a host, follows it, and lets it go.
+//! What happens to a claim: how a machine gets a host, follows it, and releases it.
 //!
-//! The host does the work. A claim only says who wants what, waits, and tells its owner where it stands.
+//! The host does the work. A claim only states who wants what, waits, and reports its state to its owner.
 
 mod refusals;
 mod step;
@@ -15,22 +15,22 @@ use jiff::Timestamp;
 use crate::host::{Milestone, Phase};
 use crate::server::PowerState;
 
-/// What the owner of a claim wants of it. Derived every time, from its object alone.
+/// What the owner of a claim wants. Derived at every step, from its object alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goal {
     /// Whether it is to be kept.
     pub road: Road,
-    /// Why what it asks for can never be had, if so.
+    /// Why the request can never be served, if so.
     pub unservable: Option<Refused>,
-    /// Why it cannot be had as things are, if so: somebody has to do something.
+    /// Why the request cannot be served now, if so: somebody has to do something.
     pub blocked: Option<Refused>,
-    /// What is wrong if there will be no bootstrap data, where it is needed.
+    /// What to report if there will be no bootstrap data, where it is needed.
     pub needs_bootstrap: Option<Refused>,
-    /// Whether somebody has to look at the image before a server is claimed for it.
+    /// Whether the image has to be checked before a server is claimed for it.
     pub needs_image: bool,
-    /// Keep others from the host once it is released, so that somebody can look at it.
+    /// Put the host into quarantine once it is released, so that somebody can check it.
     pub quarantine: bool,
-    /// Tells what is ordered from every other order.
+    /// Distinguishes this order from every other one.
     pub order: String,
 }
 
@@ -39,18 +39,18 @@ pub struct Goal {
 pub enum Road {
     /// It is.
     Keep,
-    /// It is to be forgotten, in this manner.
+    /// It is to be deleted, in this manner.
     Leave(Leave),
 }
 
-/// How to part with a claim.
+/// How to end a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
     /// When its host has been switched off and cleaned up.
     Release,
-    /// At once. Nobody knows then what the server does, so it is kept from others.
+    /// At once. What the server does is then unknown, so the host goes into quarantine.
     Force,
-    /// It goes on living in another cluster: nothing is done.
+    /// It was moved to another cluster: nothing is done.
     Move,
 }
 
@@ -66,10 +66,10 @@ pub struct Refused {
 /// What is remembered about a claim, on its own object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// Tells it from every other claim, also of an object of the same name. Once there, the object cannot vanish
-    /// without us.
+    /// Distinguishes it from every other claim, also of an object with the same name. Once it is set, the object has our
+    /// finalizer.
     pub id: Option<String>,
-    /// The host that it was once provisioned on, by the name that the cluster knows.
+    /// Provider ID of the host that it was provisioned on.
     pub provider: Option<String>,
     /// Hosts that could not serve it.
     pub refusals: Vec<Refusal>,
@@ -78,11 +78,11 @@ pub struct Memory {
 /// What was just seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
-    /// For whom the machine is.
+    /// The owner of the machine.
     pub owner: Owner,
-    /// The host that bears this claim, or still acts for it.
+    /// The host that has this claim, or still acts for it.
     pub host: Option<Host>,
-    /// Other hosts that do: a leader that was deposed in the middle may leave a claim on a second one.
+    /// Further hosts with this claim: a former leader may have left it on a second one.
     pub doubles: Vec<Host>,
     /// What is known of the image.
     pub image: Image,
@@ -92,27 +92,27 @@ pub struct Sight {
     pub now: Timestamp,
 }
 
-/// For whom a machine is.
+/// The owner of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
-    /// For nobody but its author: there is no Cluster API here.
+    /// It needs none: the operator runs without Cluster API.
     Nobody,
-    /// Cluster API has not taken it over yet.
+    /// Cluster API has not set an owner yet.
     Awaited,
-    /// Nobody can take it over: Cluster API is not installed.
+    /// There can be none: Cluster API is not installed.
     NoClusterApi,
-    /// Cluster API had it, and its Machine or Cluster is gone for certain.
+    /// Its Machine or Cluster was deleted, for certain.
     Gone,
-    /// Nothing may be done now, for this reason: it is paused, or whether it is cannot be told.
+    /// Nothing may be done now, for this reason: it is paused, or it is unknown whether it is.
     Paused(String),
-    /// For this machine of a cluster.
+    /// This Machine of a cluster.
     Machine(Machine),
 }
 
 /// The machine of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Whether the cluster's own infrastructure is there.
+    /// Whether the infrastructure of the cluster is ready.
     pub cluster_ready: bool,
     /// Its bootstrap data.
     pub bootstrap: Bootstrap,
@@ -125,37 +125,37 @@ pub enum Bootstrap {
     None,
     /// It is being made.
     Awaited,
-    /// It should be there, and is not.
+    /// It should exist, and does not.
     Missing,
-    /// It is there.
+    /// It exists.
     Ready,
 }
 
-/// What is known of an image that we have to change for its machine.
+/// What is known about an image that the boot service has to change for its machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Image {
     /// Nobody has looked yet.
     Unknown,
     /// It can be served.
     Good,
-    /// It cannot be had now; that may pass.
+    /// It cannot be fetched now; that may pass.
     Unreachable(Refused),
     /// It cannot be served as it is.
     Bad(Refused),
 }
 
-/// A host that bears a claim, or still acts for it.
+/// A host that has a claim, or still acts for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// The name that the cluster knows it by.
+    /// Its provider ID.
     pub provider: String,
-    /// Whether its object says that it is ours.
+    /// Whether the claim is on its object.
     pub claimed: bool,
-    /// Whether something is or was done to the server for us.
+    /// Whether something is or was done to the server for this claim.
     pub bound: bool,
-    /// Where it is on its way.
+    /// Its phase.
     pub phase: Phase,
     /// How far our deployment has come.
     pub milestone: Milestone,

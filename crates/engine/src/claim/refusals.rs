@@ -5,11 +5,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::Refused;
 use crate::failure::Kind;
 
-/// So many are remembered; in a bigger fleet somebody has to look at the image or at the BMCs.
+/// How many are remembered. If more hosts refuse, somebody has to check the image or the BMCs.
 const REMEMBERED: usize = 16;
 /// How long a host is not asked again after its first refusal; twice as long after each further one.
 const FIRST: SignedDuration = SignedDuration::from_mins(10);
-/// The same of a server that runs: whoever places sees by itself when it is off.
+/// The same for a server that runs: the placer notices by itself when it is off.
 const FIRST_WHILE_RUNNING: SignedDuration = SignedDuration::from_mins(1);
 const MOST: SignedDuration = SignedDuration::from_hours(4);
 
@@ -18,7 +18,7 @@ const MOST: SignedDuration = SignedDuration::from_hours(4);
 pub struct Refusal {
     /// The host.
     pub host: String,
-    /// What was ordered then. Says nothing about another order.
+    /// What was ordered then. The refusal says nothing about another order.
     pub order: String,
     /// Why.
     pub why: Refused,
@@ -39,7 +39,7 @@ impl Refusal {
         known.iter().find(|refusal| refusal.host == host && refusal.order == order && refusal.holds(now))
     }
 
-    /// Those that are about this order, whenever they were: a host that refuses again is left alone for longer.
+    /// The refusals of this order, however old: a host that refuses again is not asked for longer.
     pub(super) fn about(known: &[Self], order: &str) -> Vec<Self> {
         known.iter().filter(|refusal| refusal.order == order).cloned().collect()
     }
@@ -49,7 +49,7 @@ impl Refusal {
         let mut all = Self::about(known, order);
         let before = all.iter().position(|refusal| refusal.host == host).map(|at| all.remove(at));
         let count = before.map_or(0, |before| before.count).saturating_add(1);
-        let is_running = why.reason == Kind::ServerRunning.reason();
+        let is_running = Kind::named(&why.reason) == Some(Kind::ServerRunning);
         let first = if is_running { FIRST_WHILE_RUNNING } else { FIRST };
         let pause = first.saturating_mul(1 << count.saturating_sub(1).min(8)).min(MOST);
         all.push(Self {

@@ -7,68 +7,68 @@ use crate::server::PowerState;
 /// Something to do for a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// Give it an id and keep its object from vanishing. Nothing else is done before that is stored.
+    /// Give it an id and set the finalizer. Nothing else is done before that is stored.
     Protect,
     /// Look at the image that it asks for.
     CheckImage,
-    /// Let it take part in the placing.
+    /// Let the placer look for a host.
     Place,
-    /// Store who refused. Nothing else is done before that is stored.
+    /// Store which hosts refused. Nothing else is done before that is stored.
     Remember,
     /// Write the order on this host anew.
     Reorder {
         /// The host.
         host: String,
     },
-    /// Take the claim off this host, which is none for it or one too many.
+    /// Remove the claim from this host, which cannot serve it or is a second one.
     GiveBack {
         /// The host.
         host: String,
     },
-    /// Store what the cluster knows its host by.
+    /// Store the provider ID of its host.
     NameProvider(String),
-    /// Take the claim off this host.
+    /// Remove the claim from this host.
     Release {
         /// The host.
         host: String,
-        /// Keep others from it once it is released, for this reason.
+        /// Put it into quarantine once it is released, for this reason.
         quarantine: Option<&'static str>,
     },
-    /// Let the object go.
+    /// Remove the finalizer.
     LetGo,
 }
 
-/// Where a claim stands.
+/// The state of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing may be done, for this reason.
     Paused(String),
-    /// It lives on in another cluster.
+    /// It was moved to another cluster.
     Moving,
-    /// Cluster API has not taken it over.
+    /// Cluster API has not set an owner.
     AwaitsOwner,
-    /// Cluster API cannot take it over, because it is not installed.
+    /// Cluster API, which should set an owner, is not installed.
     NoClusterApi,
     /// The cluster's infrastructure is not ready.
     AwaitsCluster,
-    /// The bootstrap data is not there yet, or not there any more.
+    /// The bootstrap data does not exist yet, or no longer.
     AwaitsBootstrap(Bootstrap),
-    /// The image cannot be had, or nobody has looked.
+    /// The image cannot be fetched, or was not checked yet.
     AwaitsImage(Option<Refused>),
     /// There is no host for it, for this reason.
     AwaitsHost(Option<String>),
-    /// This host could not serve it and is given back; then another one is looked for.
+    /// This host could not serve it and is given back; then the claim looks for another one.
     Refused {
         /// The host.
         host: String,
         /// Why.
         why: Refused,
     },
-    /// What it asks for can never be had.
+    /// The request can never be served.
     Unservable(Refused),
-    /// What it asks for cannot be had until somebody has done something about it.
+    /// The request cannot be served until somebody has done something.
     Blocked(Refused),
-    /// Its host is on the way.
+    /// Its host is being provisioned.
     Provisioning {
         /// The host.
         host: String,
@@ -81,14 +81,14 @@ pub enum Standing {
     Provisioned {
         /// The host.
         host: String,
-        /// What the cluster knows it by.
+        /// Its provider ID.
         provider: String,
-        /// Whether its server is off, so that it is no node.
+        /// Whether its server is off, so that it cannot be a node.
         is_off: bool,
     },
-    /// The host that it was provisioned on is not its own any more.
+    /// The host that it was provisioned on no longer belongs to it.
     Lost {
-        /// What the cluster knew it by.
+        /// Its provider ID.
         provider: String,
     },
     /// Its host is being switched off and cleaned up.
@@ -111,13 +111,13 @@ pub struct Step {
     pub standing: Standing,
     /// What to do now, one after the other.
     pub acts: Vec<Act>,
-    /// Who could not serve it, from now on.
+    /// Hosts that could not serve it, to be stored.
     pub refusals: Vec<Refusal>,
 }
 
-/// Why a host is kept from others after a release that nobody saw the end of.
+/// Why a host is in quarantine after a forced release.
 const FORCED: &str = "Its machine was deleted by force, before the server was seen switched off.";
-/// Why a host is kept from others after a release with that policy.
+/// Why a host is in quarantine after a release with that policy.
 const ASKED: &str = "Its machine had the release policy Quarantine.";
 
 /// Decides what follows from what is wanted, remembered and seen. Total and pure.
@@ -156,7 +156,7 @@ fn decide(goal: &Goal, memory: &Memory, sight: &Sight) -> Step {
 /// Without a host: what does it take to get one?
 fn seek(goal: &Goal, memory: &Memory, sight: &Sight, machine: Option<&Machine>) -> Step {
     if let Some(provider) = &memory.provider {
-        // Another server is another machine: whoever wants one makes one.
+        // A machine never moves to another server: create a new machine for that.
         return Standing::Lost { provider: provider.clone() }.rests();
     }
     if let Some(refused) = &goal.unservable {
@@ -191,7 +191,7 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
         return Standing::Lost { provider: memory.provider.clone().unwrap_or_default() }.rests();
     }
     if !host.claimed {
-        // The host's own loop tells whoever took the claim off that the machine still lives.
+        // The host's own loop reports that the claim was removed while its machine exists.
         return match &memory.provider {
             Some(provider) => Standing::Lost { provider: provider.clone() }.rests(),
             None => match Refusal::find(&memory.refusals, &host.name, &goal.order, sight.now) {
@@ -218,7 +218,7 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
     let provisioned =
         || Standing::Provisioned { host: host.name.clone(), provider: host.provider.clone(), is_off: host.is_off() };
     if memory.provider.is_some() {
-        // What looks like a double now may be what runs.
+        // What looks like a second host now may be the one that runs.
         return provisioned().rests();
     }
     let doubles = sight.doubles.iter().filter(|double| double.can_be_given_back());
@@ -233,12 +233,12 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
     Step { standing: host.standing(), acts, refusals: Vec::new() }
 }
 
-/// Whether what is asked for now could be had by somebody who asks for it the first time.
+/// Whether the present order could be given to a host now.
 fn can_be_ordered(goal: &Goal, sight: &Sight) -> bool {
     goal.unservable.is_none() && goal.blocked.is_none() && (!goal.needs_image || sight.image == Image::Good)
 }
 
-/// The host cannot serve the claim, and nothing was started: it is given back once that is remembered.
+/// The host cannot serve the claim, and nothing was started: it is given back once the refusal is stored.
 fn refuse(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host, why: &Refused) -> Step {
     let standing = host.refused(why);
     if Refusal::find(&memory.refusals, &host.name, &goal.order, sight.now).is_some() {
@@ -267,22 +267,22 @@ fn part(goal: &Goal, sight: &Sight, leave: Leave) -> Step {
 }
 
 impl Host {
-    /// Whether its server is on the way from the order to the system that was ordered, all by itself.
+    /// Whether its server is booting the ordered system.
     pub fn is_booting(&self) -> bool {
         self.claimed && self.bound && self.phase == Phase::Provisioning
     }
 
-    /// Whether it bears the claim, and can be given back as if nothing had been.
+    /// Whether it has the claim, and nothing was done that a release would have to undo.
     fn can_be_given_back(&self) -> bool {
         self.claimed && (!self.bound || self.never_ran())
     }
 
-    /// Whether its order was changed too late: the server may run the former one.
+    /// Whether its order was changed too late: the server may run the old one.
     pub fn ignores_order(&self) -> bool {
         !self.ordered && !self.never_ran()
     }
 
-    /// Whether nothing of ours can run on it. A host whose anchor was lost shows no milestone, but its phase tells.
+    /// Whether the ordered system cannot run on it. A host whose anchor was lost shows no milestone, but its phase does.
     fn never_ran(&self) -> bool {
         matches!(self.milestone, Milestone::None | Milestone::Armed)
             && !matches!(self.phase, Phase::Provisioning | Phase::Provisioned)
@@ -300,7 +300,7 @@ impl Host {
         Standing::Refused { host: self.name.clone(), why: why.clone() }
     }
 
-    /// A BMC that does not answer says nothing about the node; a server without power is no node.
+    /// A BMC that does not answer says nothing about the node, but a server that is off cannot be a node.
     fn is_off(&self) -> bool {
         self.power == PowerState::Off
     }

@@ -1,25 +1,25 @@
-//! What becomes of a cluster's own infrastructure: where its API server is reached, and which servers may fail together.
+//! The infrastructure of a cluster: the address of its API server, and its failure domains.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
-/// The port of an API server whose endpoint we find ourselves.
+/// The port of an API server whose address is taken from a Machine.
 const PORT: u16 = 6443;
 
-/// What the owner of a cluster's infrastructure wants. Derived every time, from its object alone.
+/// What the owner of a cluster's infrastructure wants. Derived at every step, from its object alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Goal {
-    /// Somebody else looks after it.
+    /// It is managed by somebody else.
     pub external: bool,
-    /// It is to be forgotten.
+    /// It is being deleted.
     pub leaving: bool,
-    /// Where the API server is reached, if its owner says so.
+    /// The address of the API server, if its owner sets it.
     pub endpoint: Option<Endpoint>,
 }
 
-/// Where an API server is reached.
+/// The address of an API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// IP address or DNS name.
@@ -31,9 +31,9 @@ pub struct Endpoint {
 /// What was just seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
-    /// Whose infrastructure it is.
+    /// Its owner.
     pub owner: Owner,
-    /// Whether its object cannot vanish without us.
+    /// Whether its object has our finalizer.
     pub protected: bool,
     /// The machines of its control plane, oldest first.
     pub control_plane: Vec<ControlPlaneMachine>,
@@ -41,24 +41,24 @@ pub struct Sight {
     pub domains: BTreeSet<String>,
 }
 
-/// Whose infrastructure it is.
+/// Its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody's but its author's: there is no Cluster API here.
+    /// It needs none: the operator runs without Cluster API.
     Nobody,
-    /// Cluster API has not taken it over yet.
+    /// Cluster API has not set an owner yet.
     Awaited,
-    /// Nobody can own it: Cluster API is not installed.
+    /// There can be none: Cluster API is not installed.
     NoClusterApi,
-    /// The Cluster is gone for certain.
+    /// Its Cluster was deleted, for certain.
     Gone,
-    /// Nothing may be done now, for this reason: it is paused, or whether it is cannot be told.
+    /// Nothing may be done now, for this reason: it is paused, or it is unknown whether it is.
     Paused(String),
-    /// This cluster's.
+    /// This Cluster.
     Cluster {
-        /// Where its API server is reached, if it says so.
+        /// The address of its API server, if it has one.
         endpoint: Option<Endpoint>,
-        /// What makes its control plane, if anything does.
+        /// Kind of its control plane provider, if it has one.
         control_plane: Option<String>,
     },
 }
@@ -68,7 +68,7 @@ pub enum Owner {
 pub struct ControlPlaneMachine {
     /// Whether its infrastructure is ready.
     pub ready: bool,
-    /// Its addresses inside, best first.
+    /// Its internal addresses, best first.
     pub internal: Vec<String>,
     /// Its other addresses.
     pub others: Vec<String>,
@@ -77,38 +77,38 @@ pub struct ControlPlaneMachine {
 /// Something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// Keep the object from vanishing.
+    /// Set the finalizer.
     Protect,
-    /// Store where the API server is reached. It never changes afterwards.
+    /// Store the address of the API server. It never changes afterwards.
     SetEndpoint(Endpoint),
-    /// Let the object go.
+    /// Remove the finalizer.
     LetGo,
 }
 
-/// Where a cluster's infrastructure stands.
+/// The state of a cluster's infrastructure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It is none of our business.
+    /// It is not managed here.
     Aside,
-    /// Cluster API, which is to own it, is not installed.
+    /// Cluster API, which should own it, is not installed.
     NoClusterApi,
-    /// Cluster API has not taken it over yet.
+    /// Cluster API has not set an owner yet.
     AwaitsOwner,
     /// Nothing may be done, for this reason.
     Paused(String),
-    /// It is there.
+    /// It exists.
     Provisioned {
-        /// Where the API server is reached, or why that is not known.
+        /// The address of the API server, or why it is not known.
         endpoint: Result<Endpoint, Missing>,
         /// The failure domains.
         domains: BTreeSet<String>,
     },
 }
 
-/// Why it is not known where the API server is reached.
+/// Why the address of the API server is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
-    /// This control plane provider makes no machine before it is told.
+    /// This control plane provider creates no Machine before the address is set.
     RequiredBy(String),
     /// No machine of the control plane is ready, or none has an address.
     NoMachine,
@@ -131,7 +131,7 @@ pub fn step(goal: &Goal, sight: &Sight) -> Step {
     }
     let (told, provider) = match &sight.owner {
         Owner::Paused(why) => return Step { standing: Standing::Paused(why.clone()), acts: Vec::new() },
-        // There is nothing of its own to take down.
+        // It has nothing of its own to clean up.
         _ if goal.leaving => return Step { acts: vec![Act::LetGo], ..aside },
         Owner::NoClusterApi => return Step { standing: Standing::NoClusterApi, ..aside },
         Owner::Awaited => return Step { standing: Standing::AwaitsOwner, ..aside },
@@ -146,7 +146,7 @@ pub fn step(goal: &Goal, sight: &Sight) -> Step {
     let endpoint = match (&goal.endpoint, told, provider) {
         (Some(given), _, _) => Ok(given.clone()),
         (None, Some(told), _) => Ok(told),
-        // It waits for us and would not get a machine that we could take the address of.
+        // It waits for the address, so there is no Machine to take one from.
         (None, None, Some(provider)) => Err(Missing::RequiredBy(provider)),
         (None, None, None) => sight.first_address().ok_or(Missing::NoMachine),
     };

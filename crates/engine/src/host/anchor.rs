@@ -1,5 +1,4 @@
-//! The few facts that protect a running node. They are stored where neither a lost status nor a move to another cluster
-//! can reach them.
+//! The few facts that protect a running node. They survive a lost status and a move to another cluster.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,14 +9,14 @@ use crate::{
     server::BootTarget,
 };
 
-/// What must never be forgotten about a host. Stored before the status, as the status is before the act.
+/// What must never be forgotten about a host. The anchor is stored before the status, and the status before the act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Anchor {
-    /// Format of this document. A program that meets a higher one leaves the host alone.
+    /// Format of this document. A program that finds a newer format leaves the host alone.
     #[serde(rename = "v")]
     pub version: u32,
-    /// Grows with every change, so that an old copy that somebody brings back is recognised.
+    /// Grows with every change, so that an old copy that somebody restores is recognised.
     pub seq: u64,
     /// The claim that we act for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,10 +27,10 @@ pub struct Anchor {
     /// How far it has come.
     #[serde(skip_serializing_if = "Milestone::is_none")]
     pub milestone: Milestone,
-    /// It came to us already in use: we never started what runs on it.
+    /// The host was adopted: it was in use when it was first seen.
     #[serde(skip_serializing_if = "is_false")]
     pub adopted: bool,
-    /// Somebody else put the system on the server: only its power is ours.
+    /// The system on the server is managed by somebody else: only its power is managed here.
     #[serde(skip_serializing_if = "is_false")]
     pub external: bool,
     /// The restart request for which the server was switched off and is not on again yet.
@@ -41,7 +40,7 @@ pub struct Anchor {
     /// so that no two deployments have the same one, even if their claims and orders have the same words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_since: Option<Timestamp>,
-    /// It was us who switched it on, for its power policy.
+    /// The operator switched it on, because of its power policy.
     #[serde(skip_serializing_if = "is_false")]
     pub powered_on: bool,
     /// The request for power that was on the object when it was claimed or released. As long as it is the same, it does not count.
@@ -100,16 +99,16 @@ impl Anchor {
         serde_json::from_str(text).map_err(|error| unreadable(&error))
     }
 
-    /// The text to store, with a checksum at its end: who edits it by hand is noticed, also when the status is lost.
+    /// The text to store, with a checksum at its end: edits by hand are noticed, even if the status is lost.
     pub fn to_json(&self) -> String {
-        // A struct of strings, numbers and times has no way to fail.
+        // Serializing strings, numbers and times cannot fail.
         let content = serde_json::to_string(self).unwrap_or_default();
         let sum = checksum(&content);
         format!("{}{SUM}{sum}\"}}", content.strip_suffix('}').unwrap_or_default())
     }
 
-    /// What is wrong if this anchor was stored after `known`: within a deployment, no milestone is ever undone by us once the
-    /// ordered system may run.
+    /// What is wrong if this anchor was stored after `known`. Within a deployment, the operator never takes a milestone back once
+    /// the ordered system may run.
     pub(super) fn contradicts(&self, known: &Self) -> Option<Failure> {
         let is_same = self.claim == known.claim && self.deployment == known.deployment && known.claim.is_some();
         let may_run = known.milestone >= Milestone::Written && !known.adopted;
@@ -119,7 +118,8 @@ impl Anchor {
         })
     }
 
-    /// What a release must undo. All deployments of format 1 booted an image from the CD drive, and so may what was adopted.
+    /// What a release must undo. All deployments of format 1 booted an image from the CD drive, and an adopted host may have,
+    /// too.
     pub fn undo(&self) -> Vec<Undo> {
         let is_ours = match self.milestone {
             Milestone::None => false,
@@ -129,8 +129,8 @@ impl Anchor {
         self.undo.clone().unwrap_or_else(|| if is_ours { Self::of_format_1() } else { Vec::new() })
     }
 
-    /// The server is about to be prepared for its order. What of that must be undone is remembered before it is done, together with
-    /// whatever was done for an earlier order of this claim. Nobody knows what was done to a server that was adopted.
+    /// The server is about to be prepared for its order. What a release must undo is remembered before it is done, in addition to
+    /// what was done for an earlier order of this claim. What was done to an adopted server is unknown.
     pub(super) fn arm(&mut self, undo: &[Undo]) {
         let mut all = if std::mem::take(&mut self.adopted) { Self::of_format_1() } else { self.undo() };
         for one in undo {
@@ -146,8 +146,8 @@ impl Anchor {
         vec![Undo::Media, Undo::Boot(BootTarget::Cd)]
     }
 
-    /// The anchor that a free host gets when a claim is accepted and its first act is decided. Whoever writes a claim stores it
-    /// in the same write, so that it need not be stored again. The status tells whether anything came of it: see
+    /// The anchor that a free host gets when a claim is accepted and its first act is decided. The writer of a claim stores it in
+    /// the same write, so that it need not be stored again. Whether the claim was accepted is in the status: see
     /// [`Anchor::settled`].
     pub fn announcing(&self, claim: Claim, deployment: String, undo: Vec<Undo>, request: Option<PowerRequest>) -> Self {
         let mut announced = Self {
@@ -164,8 +164,8 @@ impl Anchor {
         announced
     }
 
-    /// This anchor, without a claim that nothing was done for: the status is stored before the first act, so as long as its
-    /// copy (`known`) is that of a free host, the claim was only announced, and has yet to be accepted.
+    /// This anchor, without a claim that nothing was done for. The status is stored before the first act: while its copy
+    /// (`known`) is that of a free host, the claim was only announced and not accepted yet.
     pub fn settled(self, known: &Self) -> Self {
         let is_next = self.seq == known.seq.saturating_add(1);
         if !self.may_be_announced() || known.is_in_use() || !is_next {
@@ -185,19 +185,19 @@ impl Anchor {
         if settled == *known { settled } else { Self { seq: self.seq, ..settled } }
     }
 
-    /// Whether the status has to be asked if this claim is more than announced.
+    /// Whether only the status knows if this claim was accepted.
     pub fn may_be_announced(&self) -> bool {
         self.claim.is_some() && self.milestone <= Milestone::Armed && !self.adopted
     }
 
-    /// Forgets an outdated request for power if there is another one now, or none.
+    /// Forgets an outdated request for power if there is a new one, or none.
     pub(super) fn forget_other_requests(&mut self, request: Option<&PowerRequest>) {
         self.outdated.take_if(|outdated| Some(&outdated.request) != request);
     }
 
-    /// A request for power counts for nothing any more.
+    /// Ignore this request for power from now on.
     pub(super) fn outdate(&mut self, request: Option<PowerRequest>, since: Since) {
-        // What was outdated by a release stays so, also if whoever claims the host now gives it back untouched.
+        // What a release outdated stays outdated, even if the next claim ends before anything was done for it.
         if since == Since::Claim && self.outdated.is_some() {
             return;
         }
@@ -209,12 +209,12 @@ impl Anchor {
         self.claim.as_ref().map_or("", |claim| claim.id.as_str())
     }
 
-    /// Whether the server is somebody's, or was and is being cleaned up.
+    /// Whether the server is in use, or is being cleaned up.
     pub fn is_in_use(&self) -> bool {
         self.claim.is_some() || self.milestone != Milestone::None
     }
 
-    /// Forgets the claim and what was done for it. That we switched the server on for its policy is another matter.
+    /// Forgets the claim and what was done for it, but not that the operator switched the server on because of its power policy.
     pub(super) fn release(&mut self, now: Timestamp) {
         self.free_since = Some(now);
         self.claim = None;
@@ -223,13 +223,13 @@ impl Anchor {
         self.adopted = false;
         self.external = false;
         self.restarting = None;
-        // Whoever claimed has not changed anything about the power, so the policy of the free host goes on.
+        // Nothing about the power was changed for the claim, so the policy of the free host stays in effect.
         self.outdated.take_if(|outdated| outdated.since == Since::Claim);
         self.image = None;
         self.undo = None;
     }
 
-    /// Where a host with this anchor is on its way.
+    /// The phase of a host with this anchor.
     pub(super) fn phase(&self, inspected: bool) -> Phase {
         match self.milestone {
             Milestone::None if self.claim.is_some() => Phase::Preparing,
@@ -266,20 +266,20 @@ impl Default for Anchor {
     }
 }
 
-/// How far a deployment has come, in steps that matter for what may still be done to the server.
+/// How far a deployment has come. What may still be done to the server depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Milestone {
     /// Nothing was begun.
     #[default]
     None,
-    /// We prepare the server; nothing of the new system has run. It may be switched off.
+    /// The server is being prepared; nothing of the new system has run. It may be switched off.
     Armed,
     /// The new system may run from now on.
     Written,
     /// The new system runs.
     Provisioned,
-    /// The claim is gone; we clean up.
+    /// The claim has ended; the server is being cleaned up.
     Releasing,
 }
 
@@ -292,7 +292,7 @@ fn split_sum(text: &str) -> Option<(String, &str)> {
     Some((format!("{content}}}"), sum))
 }
 
-/// FNV-1a: it is to find mistakes and to tell texts apart, not to keep out attackers.
+/// FNV-1a: it finds mistakes and distinguishes texts; it does not keep out attackers.
 pub(super) fn checksum(text: &str) -> String {
     let hash = text
         .bytes()
@@ -301,7 +301,7 @@ pub(super) fn checksum(text: &str) -> String {
 }
 
 impl Milestone {
-    /// Its name, as the anchor says it.
+    /// Its name in the anchor.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -318,7 +318,7 @@ impl Milestone {
     }
 }
 
-/// A request for power that does not count any more.
+/// A request for power that is ignored from now on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutdatedRequest {
     /// The request.
@@ -334,18 +334,18 @@ pub struct OutdatedRequest {
 pub enum Since {
     /// The host was claimed: the power policy of a free host is not that of its user.
     Claim,
-    /// The host was released: its server stays off until somebody asks for it.
+    /// The host was released: its server stays off until somebody requests power.
     Release,
 }
 
-/// Credentials that were refused: nobody tries them again before their time, or accounts get locked.
+/// Credentials that the BMC refused. They are not tried again before `until`, so that no account gets locked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthHold {
     /// Until when.
     pub until: Timestamp,
     /// How often they were refused.
     pub count: u32,
-    /// Fingerprint of the inputs that were refused; others may be tried at once.
+    /// Fingerprint of the inputs that were refused. Others may be tried at once.
     pub inputs: String,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the system that was ordered has started, and what is done if it has or has not.
+//! Whether the ordered system has started, and what follows.
 
 use jiff::Timestamp;
 
@@ -12,29 +12,29 @@ use crate::{
     server::{BootOverride, BootProgress, BootTarget, Persistence, PowerState, Scope, Seen},
 };
 
-/// Why a server cannot boot what anybody orders: its BMC shows so many virtual CD drives, and tells whether it can boot from the
-/// network. `None` if it can, or if nobody knows.
+/// Why a server cannot be booted at all, given how many virtual CD drives its BMC shows and whether it can boot from the network.
+/// `None` if it can, or if that is not known.
 pub fn no_way_to_boot(drives: Option<u32>, network: Option<bool>) -> Option<Failure> {
     (drives == Some(0) && network == Some(false)).then(|| Finding::NoBootMethod.into())
 }
 
-/// What a look says about a boot that was ordered.
+/// What a look shows about an ordered boot.
 enum Evidence {
-    /// What was ordered was booted, as this sign shows.
+    /// The ordered system was booted, as this sign shows.
     Booted(Sign),
     /// A system has started, and the override looks unused: something else was booted, or the BMC is wrong.
     Contrary,
-    /// This BMC will never say.
+    /// The BMC will never show it.
     Silence,
 }
 
-/// Whether a sign is there.
+/// Whether a sign of the boot was seen.
 enum Shown {
     /// Yes.
     Yes,
     /// It may come.
     NotYet,
-    /// This server does not give it.
+    /// This server never shows it.
     Never,
 }
 
@@ -42,7 +42,7 @@ enum Shown {
 enum Kept {
     /// We set it.
     Ours(BootTarget),
-    /// It may be what we set, in the BMC's own word, or somebody else's.
+    /// It may be what we set, under the BMC's own name, or somebody else's.
     Unclear(BootTarget),
 }
 
@@ -53,7 +53,7 @@ impl Scene<'_> {
         self.record.anchor.milestone = Milestone::Written;
         self.record.assumed_booted = false;
         self.record.disarming = None;
-        // A restart that was asked for before this start has come with it; later it would tear the new system down.
+        // This start fulfils a restart that was requested before; a later restart would interrupt the new system.
         self.record.rebooted.clone_from(&self.goal.reboot);
         self.advance(Phase::Provisioning, Passage::BootPrepared);
         let act = if runs { Act::Restart } else { Act::PowerOn };
@@ -62,11 +62,11 @@ impl Scene<'_> {
         STOP
     }
 
-    /// From here on the server may run the ordered system, so it is only powered on or watched. Whatever its BMC shows or
-    /// does not show, its power is cut for a request of its owner alone.
+    /// From here on the server may run the ordered system, so it is only powered on or watched. Its power is cut only if its
+    /// owner requests it, whatever the BMC shows.
     pub(super) fn provision(&mut self) -> Flow {
         self.keep_to_claim()?;
-        // Also of a server that its BMC does not show.
+        // Also if the BMC cannot be read.
         if self.has_told_by_itself() {
             return self.pass_as_booted(Passage::Booted(Sign::ConfigFetched));
         }
@@ -84,7 +84,7 @@ impl Scene<'_> {
         }
         let seen = self.look_first(Scope::Power, Waiting::LookingAtBoot)?;
         if is_ignored && seen.power == PowerState::Off {
-            // It gets another start, and with it another chance.
+            // The next start may boot it.
             self.drop_act_fault();
         }
         self.bring_on(seen, Scope::Power)?;
@@ -106,7 +106,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether it was told that the server has not used the boot override.
+    /// Whether it was reported that the server has not used the boot override.
     fn has_boot_fault(&self) -> bool {
         self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::BootIgnored)
     }
@@ -118,19 +118,19 @@ impl Scene<'_> {
         self.restart(seen)
     }
 
-    /// Whether the system that was started for this deployment has fetched its configuration: whoever fetched it before the server
-    /// was given power was somebody else. Where it is forgotten when that was, any fetch counts.
+    /// Whether the system that was started for this deployment has fetched its configuration: a fetch before the server was given
+    /// power came from somebody else. If that time is not known, any fetch counts.
     fn has_fetched(&self) -> bool {
         let Some(at) = self.sight.fetched else { return false };
         self.is_rebuilt || self.record.started.is_none_or(|started| pace::later(at, pace::CLOCK_SKEW) >= started)
     }
 
-    /// When the server was started, also if we were away meanwhile.
+    /// When the server was started, also if the operator was down meanwhile.
     fn boot_began(&self) -> Timestamp {
         self.record.started.unwrap_or(self.record.since)
     }
 
-    /// The plan of the current order. One that was withdrawn was booted by its signs all the same.
+    /// The plan of the current order. A withdrawn order is judged by the same signs.
     fn plan(&self) -> Option<Plan> {
         let recipe = self.goal.order.as_ref()?.recipe.as_ref().ok()?;
         Some(recipe.plan(self.goal.boot_mode))
@@ -140,12 +140,12 @@ impl Scene<'_> {
         self.plan().map_or(recipe::SIGNS, |plan| plan.signs)
     }
 
-    /// Whether the started system itself has told that it runs.
+    /// Whether the started system itself reported that it runs.
     fn has_told_by_itself(&self) -> bool {
         self.signs().contains(&Sign::ConfigFetched) && self.has_fetched()
     }
 
-    /// What the best sign says that this server will ever give. `None` as long as it is too early to say.
+    /// What the best sign shows that this server can give. `None` if it is too early.
     fn evidence(&self, seen: &Seen) -> Option<Evidence> {
         if !matches!(seen.power, PowerState::On | PowerState::Paused) {
             return None;
@@ -185,7 +185,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Where the BMC tells nothing of the boot, time has to do.
+    /// If the BMC reports nothing about the boot, it is assumed after some time.
     fn assume_booted(&mut self) -> Flow {
         let silence = self.plan().map_or(pace::SETTLE, |plan| plan.silence);
         let until = pace::later(self.boot_began(), silence);
@@ -199,7 +199,7 @@ impl Scene<'_> {
         self.pass_as_booted(Passage::AssumedBooted)
     }
 
-    /// What was assumed may be told later.
+    /// The BMC may report later what was assumed.
     pub(super) fn confirm_boot(&mut self) {
         let told = |seen: &Seen| matches!(seen.progress, BootProgress::PostFinished | BootProgress::OsStarted);
         if self.record.assumed_booted && self.glance().is_some_and(told) {
@@ -237,13 +237,13 @@ impl Scene<'_> {
         is_open && self.order_was_changed()
     }
 
-    /// Whether another order is given than the one that we carry out.
+    /// Whether the order differs from the one that is being carried out.
     fn order_was_changed(&self) -> bool {
         let deployment = self.record.anchor.deployment.as_deref();
         self.goal.order.as_ref().is_some_and(|order| Some(order.deployment.as_str()) != deployment)
     }
 
-    /// Another order is another deployment: its owner gave up the one that was not seen to boot.
+    /// A new order is a new deployment: its owner gave up the one that was not seen to boot.
     fn prepare_another_order(&mut self) -> Flow {
         self.record.anchor.milestone = Milestone::Armed;
         self.record.doing = None;
@@ -251,7 +251,7 @@ impl Scene<'_> {
         self.prepare()
     }
 
-    /// The plan by which a start is armed that we cause later on, if it is.
+    /// The plan that arms the later starts caused by the operator, if there is one.
     pub(super) fn plan_of_later_starts(&self) -> Option<Plan> {
         let anchor = &self.record.anchor;
         let is_current = self.record.phase == Phase::Provisioned && !anchor.adopted && !self.order_was_changed();
@@ -259,7 +259,7 @@ impl Scene<'_> {
         self.plan().filter(|plan| plan.after == After::SameAgain && is_current && is_open)
     }
 
-    /// Takes back an override that would boot the same again at every later start, once.
+    /// Clears an override that would boot the same again at every later start. Done once.
     pub(super) fn take_back_override(&mut self) -> Flow {
         let (tries, is_over) = self.record.disarming.as_ref().map_or((0, false), |it| (it.tries, it.over));
         let is_same_again = self.plan().is_some_and(|plan| plan.after == After::SameAgain);
@@ -284,7 +284,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What the BMC keeps that may boot the same again at every later start.
+    /// The override that the BMC keeps and that may boot the same again at every later start.
     fn kept_override(&self, seen: &Seen) -> Option<Kept> {
         let shown =
             seen.boot.as_ref().filter(|boot| boot.persistence == Persistence::Continuous && !boot.is_clear())?;
@@ -300,7 +300,7 @@ impl Scene<'_> {
         armed.iter().any(|ours| recipe::may_mean(&target, ours)).then_some(Kept::Unclear(target))
     }
 
-    /// Nothing is done about an override that may be somebody's wish.
+    /// An override that somebody else may have set is left as it is.
     fn leave_unclear_override(&mut self, target: BootTarget) {
         let tries = self.record.disarming.as_ref().map_or(0, |disarming| disarming.tries);
         self.record.disarming = Some(Disarming { tries, last: self.now(), over: true });
@@ -324,7 +324,7 @@ impl Scene<'_> {
             return GO_ON;
         }
         self.look_first(Scope::Power, Waiting::LookingAtBoot)?;
-        // Where the disk cannot be named, the override can perhaps be ended. A first try may have died with its process.
+        // If the override cannot be set to the disk, it can perhaps be cleared. A first try may have ended with its process.
         let act = if tries < 2 { Act::SetBoot(BootOverride::disk()) } else { Act::ClearBoot };
         let now = self.now();
         self.record.disarming = Some(Disarming { tries: tries.saturating_add(1), last: now, over: false });

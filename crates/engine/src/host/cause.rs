@@ -1,16 +1,16 @@
-//! Why something is done to a server: told in the timeline, by an event and in the log.
+//! Why something is done to a server. The timeline, an event and the log show it.
 
 use super::{Consumer, Deed, Phase, step::Scene};
 
 /// Why something is done to a server, and who asked for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// The owner asked for this power.
+    /// The owner requested this power state.
     PowerRequest {
-        /// What was asked for.
+        /// The requested state.
         online: bool,
     },
-    /// Somebody asked for a restart.
+    /// Somebody requested a restart.
     RestartRequest {
         /// The id of the request.
         id: String,
@@ -25,12 +25,27 @@ pub enum Cause {
         /// Whose claim it was.
         consumer: Option<Consumer>,
     },
-    /// The host is under maintenance, and to be off for that.
+    /// The host is to be off during maintenance.
     Maintenance,
-    /// Somebody wants the server to be kept off for now.
+    /// Somebody wants the server to stay off for now.
     HeldOff,
-    /// The host is deleted.
+    /// The host is being deleted.
     Deletion,
+}
+
+impl Cause {
+    /// Its stable name, which the log shows.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::PowerRequest { .. } => "PowerRequest",
+            Self::RestartRequest { .. } => "RestartRequest",
+            Self::Deployment { .. } => "Deployment",
+            Self::Release { .. } => "Release",
+            Self::Maintenance => "Maintenance",
+            Self::HeldOff => "HeldOff",
+            Self::Deletion => "Deletion",
+        }
+    }
 }
 
 impl Scene<'_> {

@@ -15,8 +15,8 @@ pub(super) enum Verdict {
 }
 
 impl Scene<'_> {
-    /// A claim is accepted together with the first act for it, which saves each of a thousand machines a record of the time in
-    /// between. Whoever cannot be looked at is told about, and accepted first.
+    /// A claim is accepted together with the first act for it, which saves one write per machine. If the BMC is unreachable, the
+    /// claim is accepted first, and the fault is reported.
     pub(super) fn look_before_accepting(&mut self) -> Flow {
         let order = self.goal.order.as_ref().filter(|order| order.closed_gate().is_none());
         let Some(Ok(recipe)) = order.map(|order| &order.recipe) else { return GO_ON };
@@ -30,9 +30,9 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Goes on if a claim may be accepted; else waits. A leader that was deposed may have written it so late that its claimer
-    /// is gone: nothing is done for a ghost, and nothing before it is known that it is none. Nothing was done so far, so the claim of a
-    /// ghost can be taken off in the end.
+    /// Goes on if a claim may be accepted; otherwise waits. A former leader may have written the claim so late that its claimer
+    /// no longer exists. Nothing is done until the claimer is known to exist. Since nothing was done so far, a stale claim can be
+    /// removed in the end.
     pub(super) fn check_claimer(&mut self, claim: &Claim) -> Flow {
         if self.goal.author == Author::Hand || self.sight.claimer == Presence::Exists {
             return GO_ON;
@@ -77,7 +77,7 @@ impl Scene<'_> {
         if self.heed_release(&ours) {
             return Flow::Continue(Verdict::Released);
         }
-        // What the object ordered for itself, it ends itself.
+        // A host that orders for itself also ends that itself.
         let Some(consumer) = ours.consumer else { return Flow::Continue(Verdict::Released) };
         let change = match &self.goal.claim {
             Some(other) => ClaimChange::Replaced(other.holder()),
@@ -101,7 +101,7 @@ impl Scene<'_> {
         Flow::Break(())
     }
 
-    /// Whether the owner ends this claim, which that word then has done.
+    /// Whether the owner ends this claim. If so, the request counts as carried out.
     pub(super) fn heed_release(&mut self, ours: &Claim) -> bool {
         let asked = self.goal.release.as_ref() == Some(&ours.id);
         if asked {
@@ -131,7 +131,7 @@ impl Scene<'_> {
     }
 }
 
-/// As much of a text of somebody else's as a sentence can bear.
+/// As much of a foreign text as fits into a sentence.
 pub(super) fn shortened(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {

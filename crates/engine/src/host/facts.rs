@@ -1,5 +1,5 @@
-//! What a step tells, as values. Timers and comparisons hang on these; what a user reads is made of them in
-//! [`super::words`], with the names that the dialect has for its fields.
+//! What a step reports, as values. Timers and comparisons use these. [`super::words`] turns them into sentences, with the
+//! dialect's names for its fields.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum Waiting {
     Registering,
     /// The inventory.
     Inspecting,
-    /// A look before the server is prepared.
+    /// A look at the server before it is prepared.
     Preparing,
     /// The BMC to show that the boot is prepared.
     PreparingBoot,
@@ -28,9 +28,9 @@ pub enum Waiting {
     Booting,
     /// The BMC to show that the override was used, although a system has started.
     BootOverrideUnused,
-    /// Time for a boot that the BMC tells nothing of.
+    /// Time for a boot that the BMC reports nothing about.
     SettlingBoot,
-    /// The BMC to let go of the boot override.
+    /// The BMC to clear the boot override.
     DisarmingBoot,
     /// Empty drives and no boot override.
     CleaningUp,
@@ -42,42 +42,42 @@ pub enum Waiting {
     ShuttingDown,
     /// The restart that was asked for.
     Restarting,
-    /// The BMC to be sure about the power.
+    /// The BMC to report a stable power state.
     PowerUnsettled,
-    /// The BMC to be done with its virtual media.
+    /// The BMC to finish the last virtual media action.
     MediaUnsettled,
     /// An order.
     Order,
-    /// Somebody who must be ready before the server is booted.
+    /// Another party, which must be ready before the server is booted.
     BootPermission {
         /// Who.
         keeper: String,
     },
     /// The fleet brake.
     FleetBrake {
-        /// What it says; `None` before it was asked.
-        why: Option<String>,
+        /// Its answer; `None` before it was asked. Earlier versions stored a sentence as `why`, which is not read.
+        limit: Option<BrakeLimit>,
     },
-    /// The claimer, whose existence is looked up.
+    /// Whether the claimer exists is being looked up.
     CheckingClaimer {
         /// Who it is.
         consumer: Consumer,
-        /// Why it cannot be told whether it exists, if so.
+        /// Why it is unknown whether it exists, if so.
         unknown: Option<String>,
     },
-    /// The recorded consumer, whose existence is looked up because its claim is gone from the object.
+    /// Whether the recorded consumer exists is being looked up, because its claim is gone from the object.
     CheckingConsumer {
         /// Who it is.
         consumer: Consumer,
         /// What became of its claim.
         change: ClaimChange,
     },
-    /// A claimer that does not exist, before its claim is taken off.
+    /// The claimer does not exist; its claim is removed later.
     ConsumerGone {
         /// Who it would be.
         consumer: Consumer,
     },
-    /// A claimer that is being deleted to let go.
+    /// The claimer is being deleted and must release the host.
     ConsumerLeaving {
         /// Who it is.
         consumer: Consumer,
@@ -89,7 +89,7 @@ pub enum Waiting {
         /// Who wrote the claim.
         author: Author,
     },
-    /// The next try at what failed. The fault tells what that is.
+    /// The next try at what failed; the fault says what that is.
     NextTry(Kind),
 }
 
@@ -121,7 +121,7 @@ impl Waiting {
         "WaitingForConsumerRelease",
     ];
 
-    /// Its stable name, which users see. How long is waited is counted per name.
+    /// Its stable name, which users see. The time of a wait is counted per name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Registering => "Registering",
@@ -151,12 +151,12 @@ impl Waiting {
         }
     }
 
-    /// Whether both are about the same, whatever their particulars.
+    /// Whether both have the same name, whatever their details.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
 
-    /// What an earlier version stored under this name. Its particulars are found anew by the next step.
+    /// What an earlier version stored under this name. The next step fills in the details.
     pub(super) fn named(name: &str) -> Option<Self> {
         let consumer = Consumer::default;
         let named = [
@@ -179,7 +179,7 @@ impl Waiting {
             Self::MediaUnsettled,
             Self::Order,
             Self::BootPermission { keeper: String::new() },
-            Self::FleetBrake { why: None },
+            Self::FleetBrake { limit: None },
             Self::CheckingClaimer { consumer: consumer(), unknown: None },
             Self::ConsumerGone { consumer: consumer() },
             Self::ConsumerLeaving { consumer: consumer() },
@@ -189,19 +189,73 @@ impl Waiting {
     }
 }
 
-/// What became of the claim that we act for, on the object.
+/// Why the fleet brake does not let a host go on now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BrakeLimit {
+    /// The operator is configured to do nothing destructive.
+    Frozen,
+    /// Power-offs, resets and wipes per minute.
+    Disruptions {
+        /// How many hosts go first.
+        ahead: Ahead,
+        /// How many are allowed in a minute.
+        per_minute: u32,
+    },
+    /// Deployments at the same time, for a host that is not the next.
+    Deployments {
+        /// How many hosts go first.
+        ahead: Ahead,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// Deployments at the same time, for the host that is the next.
+    Slots {
+        /// How many are in progress.
+        used: usize,
+        /// How many are allowed.
+        limit: usize,
+        /// How many of those in progress are in fault.
+        faulted: usize,
+        /// Some of the hosts that are being deployed, those in fault first.
+        holders: Vec<String>,
+    },
+}
+
+/// How many hosts are ahead in a queue. Rounded, because it is stored in every waiting host: a number that changes at each look would
+/// be a write at each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ahead {
+    /// So many.
+    Exactly(usize),
+    /// More than that, in the same ten, hundred or thousand.
+    About(usize),
+}
+
+impl Ahead {
+    /// So many, rounded down unless they are few.
+    pub fn rounded(hosts: usize) -> Self {
+        match hosts {
+            0..=10 => Self::Exactly(hosts),
+            11..=100 => Self::About(hosts / 10 * 10),
+            101..=1000 => Self::About(hosts / 100 * 100),
+            _ => Self::About(hosts / 1000 * 1000),
+        }
+    }
+}
+
+/// What happened to the claim on the object that we act for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClaimChange {
-    /// There is none any more.
+    /// It was removed.
     Removed,
-    /// There is one of somebody else.
+    /// It was replaced by somebody else's.
     Replaced(String),
 }
 
-/// Something that is wrong, found out by the engine itself.
+/// Something wrong that the engine itself has found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finding {
-    /// The anchor was edited: its checksum is another.
+    /// The anchor was edited: its checksum does not match.
     AnchorChecksum,
     /// The anchor was edited: a milestone was taken back.
     AnchorWentBack {
@@ -210,21 +264,21 @@ pub enum Finding {
         /// What the deployment had reached.
         reached: String,
     },
-    /// The server can be booted for nobody.
+    /// The server cannot be booted at all.
     NoBootMethod,
     /// The BMC shows no virtual CD drive.
     NoVirtualMedia {
-        /// Whether because remote media are disabled in its settings.
+        /// Whether that is because remote media are disabled in its settings.
         disabled: bool,
     },
     /// The server runs although nobody asked for it.
     ServerRunning,
     /// The server was not seen to boot what was ordered.
     BootIgnored {
-        /// How far it has come, as its BMC tells.
+        /// How far the boot has come, as the BMC reports it.
         progress: BootProgress,
     },
-    /// The power does not go where it was sent.
+    /// The power did not change as commanded.
     PowerStuck {
         /// Whether it was to be on.
         on: bool,
@@ -236,26 +290,26 @@ pub enum Finding {
         /// What the BMC reports.
         shown: PowerState,
     },
-    /// The BMC took an image and does not show it.
+    /// The BMC accepted an image and does not show it.
     ImageNotShown {
         /// Where the image is, without secrets.
         image: String,
     },
-    /// The BMC took a boot override and does not show it.
+    /// The BMC accepted a boot override and does not show it.
     OverrideNotShown,
-    /// The BMC took the order to clean up, and something is left.
+    /// The BMC accepted the commands to clean up, and something is left.
     NotCleanedUp {
-        /// Whether that is the image; else it is the boot override.
+        /// Whether that is the image; otherwise it is the boot override.
         image: bool,
     },
-    /// A drive that serves several servers holds what is another's.
+    /// A shared drive holds another server's image.
     DriveTaken {
         /// The drive.
         slot: String,
         /// What it holds, without secrets.
         image: Option<String>,
     },
-    /// The BMC does not fetch images in this way.
+    /// The BMC does not support the scheme of the image URL.
     SchemeRefused {
         /// What it takes.
         schemes: Vec<String>,
@@ -266,14 +320,14 @@ pub enum Finding {
     },
     /// The address of a host in use was changed.
     AddressChanged {
-        /// Where the server was.
+        /// The former address.
         from: String,
-        /// Where the object leads now.
+        /// The new address.
         to: String,
         /// The id of the claim.
         claim: String,
     },
-    /// Another server answers than the one that was registered.
+    /// A different server answers than the one that was registered.
     AnotherServer {
         /// The UUID that it shows.
         shown: String,
@@ -295,7 +349,7 @@ pub enum Finding {
         consumer: Consumer,
         /// The id of its claim.
         claim: String,
-        /// Why it cannot be told whether it exists; `None` if it does.
+        /// Why it is unknown whether it exists; `None` if it does.
         unknown: Option<String>,
         /// A request to release that names another claim.
         stale_release: Option<String>,
@@ -322,12 +376,12 @@ impl Finding {
     }
 }
 
-/// Something that just happened: it goes into the timeline, is told by an event, or both.
+/// Something that just happened: for the timeline, for an event, or for both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
     /// The host entered a phase.
     Entered(Phase, Passage),
-    /// The host came to us in use.
+    /// The host was adopted in use.
     Adopted {
         /// The id of the claim on it.
         claim: String,
@@ -350,25 +404,25 @@ pub enum Happening {
     Failed(Failure),
     /// What went wrong is over.
     Recovered(Failure),
-    /// What was wrong with the object was put right.
+    /// The object was corrected.
     ObjectPutRight,
-    /// It is still waited for somebody else.
+    /// The host still waits for somebody else.
     StillWaiting(Waiting),
-    /// Something is still wrong that somebody else has to put right.
+    /// Something is still wrong that somebody has to correct.
     StillWrong(Failure),
     /// The inventory was taken again.
     InspectedAgain,
     /// The boot was assumed.
     AssumedBooted,
-    /// The BMC tells later that the server has left POST.
+    /// The BMC reports later that the server has left POST.
     LeftPost,
-    /// The BMC lets go of a boot override that it had kept.
+    /// A boot override that the BMC had kept is cleared.
     OverrideLetGo,
-    /// The BMC keeps a boot override whatever we do.
+    /// The BMC keeps a boot override that could not be cleared.
     OverrideKept {
         /// The override.
         target: BootTarget,
-        /// What the BMC says to that.
+        /// The BMC's refusal.
         refusal: Option<Failure>,
     },
     /// The BMC keeps a boot override that may be ours or somebody else's.
@@ -376,9 +430,9 @@ pub enum Happening {
         /// The override.
         target: BootTarget,
     },
-    /// A restart that was asked for is not carried out.
+    /// A requested restart is not carried out.
     RestartSkipped {
-        /// Whether because the host was released; else because the server should stay off.
+        /// Whether that is because the host was released; otherwise the server should stay off.
         released: bool,
     },
     /// The BMC refused a restart too often.
@@ -390,19 +444,19 @@ pub enum Happening {
     },
     /// The BMC did not confirm a restart.
     RestartUnconfirmed(Failure),
-    /// The claim of somebody who does not exist is taken off.
+    /// A claim whose claimer does not exist is removed.
     GhostClaim {
         /// Who it would be.
         consumer: Consumer,
     },
-    /// The host is forgotten, and its server was not cleaned up.
+    /// The host is deleted, and its server was not cleaned up.
     LeftAsItIs(Neglect),
-    /// The host is forgotten by force.
+    /// The host is deleted by force.
     ForcedDeletion,
 }
 
 impl Happening {
-    /// Its stable name, which users see. A phase is told in the dialect's word for it.
+    /// Its stable name, which users see. Dialects replace the names of phases.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Entered(phase, _) => phase.as_str(),
@@ -427,7 +481,7 @@ impl Happening {
         }
     }
 
-    /// Whether somebody should look at it.
+    /// Whether it is a warning.
     pub fn is_warning(&self) -> bool {
         match self {
             Self::Failed(_)
@@ -467,11 +521,11 @@ pub enum Passage {
         /// Whether it can be claimed.
         claimable: bool,
     },
-    /// This one claimed it.
+    /// It was claimed by this consumer.
     Claimed(String),
     /// Its owner wants an adopted host to be provisioned.
     OwnerAsked,
-    /// Another order was given after one that was not seen to boot.
+    /// A new order was given after one that was not seen to boot.
     AnotherOrder,
     /// Its boot is prepared.
     BootPrepared,
@@ -479,7 +533,7 @@ pub enum Passage {
     Booted(Sign),
     /// It is assumed to have booted.
     AssumedBooted,
-    /// Somebody else looks after its system.
+    /// Its system is managed by somebody else.
     External,
     /// It was released.
     Released,
@@ -490,35 +544,35 @@ pub enum Passage {
         /// Whether it is off, too.
         off: bool,
     },
-    /// It is not ours for now.
+    /// It is detached.
     Detached,
     /// It is under maintenance.
     Parked,
-    /// It is kept from everybody.
+    /// It is in quarantine.
     Quarantined,
-    /// It is to be forgotten.
+    /// It is being deleted.
     Deleted,
-    /// It is ours again.
+    /// It is managed again.
     Back,
 }
 
-/// Why a server was not cleaned up before its host was forgotten.
+/// Why a server was not cleaned up before its host was deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Neglect {
     /// Another object names the same server.
     Rival(String),
-    /// The server was here, and the address was changed.
+    /// The address was changed; the server was at this one.
     AddressChanged(String),
-    /// The owner released the host after its address was changed: the server was here.
+    /// The owner released the host after its address was changed; the server was at this one.
     Unreachable(String),
-    /// It could not be done.
+    /// Cleaning up failed.
     Failed(Failure),
 }
 
-/// Something the owner should know that is neither fault nor wait.
+/// Information for the owner that is neither a fault nor a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// The host came to us in use and is left as it is.
+    /// The host was adopted in use and is left as it is.
     Adopted {
         /// The id of the claim on it.
         claim: String,
@@ -527,9 +581,9 @@ pub enum Note {
     },
     /// The order was changed after it had been carried out.
     OrderChanged,
-    /// It is asked for a server without power that may never be switched off.
+    /// The server should be off, but may never be switched off.
     NeverOff,
-    /// The power is not as the owner's request says, which was made before the host was claimed or released.
+    /// The power differs from the owner's request, which was made before the host was claimed or released.
     PowerRequestOutdated {
         /// What the request says.
         online: bool,

@@ -18,9 +18,9 @@ impl Scene<'_> {
         let count = before.as_ref().map_or(0, |fault| fault.count).saturating_add(1);
         let class = failure.kind.class();
         let next_try = match (class, failure.kind) {
-            // An act that is refused where looks are not says nothing about the credentials.
+            // If looks succeed, a refused act says nothing about the credentials.
             (Class::Auth, _) if origin == Origin::Look => self.hold(at),
-            // Nothing is tried: it is looked at all the time, and told again.
+            // Nothing is retried: the boot is watched, and a reminder is sent.
             (_, Kind::BootIgnored) => pace::later(at, pace::boot_reminder(count)),
             _ => pace::later(at, pace::back_off(class, count, self.sight.spread)),
         };
@@ -43,7 +43,7 @@ impl Scene<'_> {
         });
     }
 
-    /// What was to be done cannot be, as was found out now.
+    /// An act turned out to be impossible.
     pub(super) fn fail_to_act(&mut self, failure: impl Into<Failure>) -> Flow {
         self.fail(Origin::Act, failure.into(), self.now());
         self.wait_out_fault()?;
@@ -53,7 +53,7 @@ impl Scene<'_> {
     fn hold(&mut self, at: Timestamp) -> Timestamp {
         let until = |count| pace::later(at, pace::back_off(Class::Auth, count, self.sight.spread));
         let same = self.record.anchor.hold.as_ref().filter(|hold| hold.inputs == self.sight.inputs);
-        // The status was lost, and the same refusal is seen once more: it does not count twice.
+        // After a lost status the same refusal is seen again: it does not count twice.
         if let Some(hold) = same.filter(|hold| hold.until == until(hold.count)) {
             return hold.until;
         }
@@ -63,7 +63,7 @@ impl Scene<'_> {
         until
     }
 
-    /// The object itself is wrong: nothing is done until it is put right.
+    /// The object itself is wrong: nothing is done until it is corrected.
     pub(super) fn object_fault(&mut self, failure: impl Into<Failure>) -> Flow {
         let failure = failure.into();
         let before = self.object_fault_before.take().filter(|fault| fault.failure.kind == failure.kind);

@@ -1,4 +1,4 @@
-//! What the owner of a host wants of it. Derived every time, from the host object alone.
+//! What the owner of a host wants. Derived at every step, from the host object alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,27 +12,27 @@ use crate::server::BootMode;
 pub struct Goal {
     /// Whether and how we manage it.
     pub road: Road,
-    /// What ends a deployment when it is gone.
+    /// The claim. When it is removed, the deployment ends.
     pub claim: Option<Claim>,
     /// Who wrote the claim.
     pub author: Author,
-    /// Who uses it: whose pause is a pause for its host.
+    /// Who uses the host: if the consumer is paused, so is the host.
     pub consumer: Option<Consumer>,
-    /// Somebody else put a system on it and looks after that: only its power is ours.
+    /// The system on it is managed by somebody else: only its power is managed here.
     pub external: bool,
-    /// Kept from everybody, once nobody uses it, until somebody has looked at it: watched, never touched.
+    /// Quarantine: once nobody uses it, it is watched, never changed, and nobody can claim it.
     pub quarantine: bool,
-    /// What its user wants on it. Means nothing without a claim.
+    /// What its user wants on it. Ignored without a claim.
     pub order: Option<Order>,
     /// Whether it should have power; `None` leaves the power alone.
     pub online: Option<bool>,
-    /// Tells a request for power from an earlier one of the same words.
+    /// Distinguishes a request for power from an earlier one with the same value.
     pub power_id: Option<String>,
-    /// What is asked of the power is a policy: it counts always, also if it was asked before a claim or a release.
+    /// The power request is a policy: it counts even if it was made before a claim or a release.
     pub power_is_policy: bool,
-    /// Keep it without power for as long as this is wanted, whatever else is asked of its power.
+    /// Keep it off as long as this is set, whatever else is requested.
     pub held_off: Option<Manner>,
-    /// Never take its power away: restart it instead.
+    /// Never switch it off: restart it instead.
     pub never_off: bool,
     /// Do without an inventory.
     pub without_inventory: bool,
@@ -40,21 +40,21 @@ pub struct Goal {
     pub claimable_while_running: bool,
     /// Firmware to boot with.
     pub boot_mode: Option<BootMode>,
-    /// A request to restart it, told from earlier ones by its id.
+    /// A restart request. Its id distinguishes it from earlier ones.
     pub reboot: Option<String>,
     /// How a restart is done.
     pub restart: Restart,
-    /// A request to take its inventory again, told from earlier ones by its id.
+    /// A request to read the inventory again. Its id distinguishes it from earlier ones.
     pub inspect: Option<String>,
     /// Pin the certificate that the BMC shows first.
     pub pin_on_first_use: bool,
-    /// The owner says: end the claim of this id, although the recorded consumer still exists.
+    /// The owner's request to end the claim of this id, although the recorded consumer still exists.
     pub release: Option<String>,
-    /// The owner says: provision the host for this claim, although it was adopted as it is. Names the claim by its id or its consumer.
+    /// The owner's request to provision an adopted host for this claim. Names the claim by its id or its consumer.
     pub provision: Option<String>,
 }
 
-/// What an owner asks for by a word on the object that counts for one claim only, and once.
+/// A request of the owner that counts for one claim only, and once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// [`Goal::release`].
@@ -64,24 +64,23 @@ pub enum Request {
 }
 
 impl Goal {
-    /// What is asked of the server's power, if anything is, and may be outdated by a claim or a release.
+    /// The power request, if there is one and a claim or a release can outdate it.
     pub fn power_request(&self) -> Option<PowerRequest> {
         if self.power_is_policy {
             return None;
         }
-        // It goes into the anchor, so whatever an annotation says must fit there.
+        // It is stored in the anchor, which limits its size.
         let id = self.power_id.as_ref().map(|id| id.chars().take(64).collect());
         Some(PowerRequest { online: self.online?, id })
     }
 }
 
-/// What is asked of a server's power. A request counts until a claim or a release outdates it, and a new one needs another value
-/// or another id.
+/// A power request. It counts until a claim or a release outdates it. A new request needs another value or another id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PowerRequest {
     /// Whether the server is to have power.
     pub online: bool,
-    /// Tells it from an earlier request of the same value.
+    /// Distinguishes it from an earlier request with the same value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
@@ -92,11 +91,11 @@ pub enum Road {
     /// The usual way.
     #[default]
     Manage,
-    /// Under maintenance: watched, never touched.
+    /// Under maintenance: watched, never changed.
     Park,
-    /// Under maintenance, and switched off for it: watched, otherwise never touched.
+    /// Under maintenance and switched off for it: watched, otherwise never changed.
     ParkOff,
-    /// Not ours for now: neither watched nor touched.
+    /// Detached: neither watched nor changed.
     Detach,
     /// To be forgotten.
     Delete(Deletion),
@@ -105,7 +104,7 @@ pub enum Road {
 /// How to take the power away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// Ask the operating system first, cut the power when it does not listen.
+    /// Ask the operating system first; cut the power if it does not shut down.
     Soft,
     /// Cut it.
     Hard,
@@ -124,20 +123,20 @@ pub enum Restart {
 /// How to forget a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// Clean the server up first: off and without our media, if it was us who started it.
+    /// Clean up first: switch the server off and eject our media, if the operator started it.
     CleanUp,
-    /// Let go at once, whatever state the server is in.
+    /// Remove the object at once, whatever state the server is in.
     Force,
-    /// The object goes on living in another cluster: do nothing to the server.
+    /// The object was moved to another cluster: do nothing to the server.
     Move,
 }
 
 /// A claim on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Tells this claim from every other one, also of a consumer of the same name.
+    /// Distinguishes this claim from every other one, also of a consumer with the same name.
     pub id: String,
-    /// Who claims. `None` if the object orders for itself: then the claim ends when the object says so, and nobody is asked.
+    /// Who claims. `None` if the object orders for itself: then the claim ends when the object says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<Consumer>,
 }
@@ -148,7 +147,7 @@ impl Claim {
         self.consumer.as_ref().map_or_else(|| "its owner".to_owned(), Consumer::to_string)
     }
 
-    /// Whether somebody who calls its consumer that means this one.
+    /// Whether this text names its consumer.
     pub(super) fn is_of(&self, name: &str) -> bool {
         self.consumer.as_ref().is_some_and(|consumer| consumer.is_called(name))
     }
@@ -157,10 +156,10 @@ impl Claim {
 /// Who wrote a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Author {
-    /// Somebody by hand: the reference may name anything.
+    /// A person: the reference may name anything.
     #[default]
     Hand,
-    /// A claimer that gave itself the id of the claim. It must exist before anything is done for it.
+    /// A claimer that has the id of the claim as an annotation. It must exist before anything is done for it.
     Claimer,
 }
 
@@ -179,7 +178,7 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Whether somebody who calls it that means this one.
+    /// Whether this text names it.
     fn is_called(&self, name: &str) -> bool {
         !self.name.is_empty()
             && (name == self.name || name == format!("{}/{}", self.namespace, self.name) || name == self.to_string())
@@ -201,7 +200,7 @@ impl std::fmt::Display for Consumer {
 /// What a user wants on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// Tells this deployment from every other one: it changes with the claim and with the recipe.
+    /// Distinguishes this deployment from every other one: it changes with the claim and with the recipe.
     pub deployment: String,
     /// Who must be ready first.
     pub gate: Option<Gate>,
@@ -210,13 +209,13 @@ pub struct Order {
 }
 
 impl Order {
-    /// Who must be ready first and is not.
+    /// The gate, if it is not open.
     pub(super) fn closed_gate(&self) -> Option<&Gate> {
         self.gate.as_ref().filter(|gate| !gate.open)
     }
 }
 
-/// Somebody who must be ready before the server is booted.
+/// Another party, which must be ready before the server is booted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
     /// Who, as users call it.

@@ -25,7 +25,7 @@ mod tests;
 pub use anchor::{Anchor, AuthHold, Milestone, OutdatedRequest, Since};
 pub use boot::no_way_to_boot;
 pub use cause::Cause;
-pub use facts::{Asked, ClaimChange, Finding, Happening, Neglect, Note, Passage, Waiting};
+pub use facts::{Ahead, Asked, BrakeLimit, ClaimChange, Finding, Happening, Neglect, Note, Passage, Waiting};
 pub use goal::{Author, Claim, Consumer, Deletion, Gate, Goal, Manner, Order, PowerRequest, Request, Restart, Road};
 pub use offer::{Availability, Holding, Overview};
 pub use power::{is_running, runs_unasked};

@@ -1,4 +1,4 @@
-//! Taking in what was seen, and making sure that it was the right server.
+//! Evaluating what was seen, and checking that it is the right server.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,8 @@ use crate::{
 };
 
 impl Scene<'_> {
-    /// Another address is another server. That is fine for a host that nobody uses; for one in use, answers where it was.
+    /// A changed address means another server. For a host that nobody uses, that is allowed; for a host in use, returns its
+    /// former address.
     pub(super) fn former_target(&mut self) -> Option<String> {
         let target = self.record.target.clone().filter(|target| *target != self.sight.target)?;
         let anchor = &self.record.anchor;
@@ -51,7 +52,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The host is in use, but the server that we know is not where the object says.
+    /// The host is in use, and its address was changed.
     pub(super) fn lose_sight_of(&mut self, target: &str) -> Flow {
         if matches!(self.goal.road, Road::Delete(_)) {
             return self.delete(Some(target));
@@ -61,7 +62,7 @@ impl Scene<'_> {
         self.object_fault(Finding::AddressChanged { from, to, claim })
     }
 
-    /// Takes in what the last look and the last act brought.
+    /// Evaluates the last look and the result of the last act.
     pub(super) fn observe(&mut self) {
         let Some(bmc) = self.latest_sight() else {
             self.restore_hold();
@@ -71,7 +72,7 @@ impl Scene<'_> {
         let outcome = bmc.act.as_ref().filter(|outcome| outcome.number == self.record.acted);
         let seen = bmc.seen.as_ref().map_err(Clone::clone).and_then(|seen| self.check_identity(seen).map(|()| seen));
         match seen {
-            // What was done is not forgotten: the next good look tells what came of it.
+            // The act is not forgotten: the next good look shows its effect.
             Err(failure) if news && !self.may_be_catching_up(bmc) => self.fail(Origin::Look, failure, bmc.at),
             Err(_) => {}
             Ok(seen) => {
@@ -91,12 +92,12 @@ impl Scene<'_> {
                     self.record.media = None;
                 }
                 match outcome {
-                    // The outcome is told again with every later sight, but it was an act's only once.
+                    // Every later sight repeats the outcome, but it counts once.
                     Some(Outcome { result: Err(failure), not_performed, .. }) if self.record.doing.is_some() => {
                         self.act_failed(failure, *not_performed, bmc.at);
                     }
                     Some(_) => {}
-                    // Nobody knows whether an act was performed that was decided before a crash: decide anew.
+                    // Whether an act that was decided before a crash was performed is unknown: decide again.
                     None => self.record.doing = None,
                 }
             }
@@ -110,7 +111,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Which parts of the inventory could not be read is remembered until they are.
+    /// Remembers which parts of the inventory could not be read, until they are.
     fn take_in_gaps(&mut self, seen: &Seen, at: Timestamp) {
         let Some(hardware) = &seen.hardware else { return };
         if hardware.unread.is_empty() {
@@ -118,7 +119,7 @@ impl Scene<'_> {
             return;
         }
         let tries = match &self.record.unread {
-            // A sight is met more than once.
+            // The same sight is evaluated more than once.
             Some(unread) if unread.last == at => return,
             Some(unread) if hardware.goes_on => unread.tries,
             Some(unread) => unread.tries.saturating_add(1),
@@ -127,7 +128,7 @@ impl Scene<'_> {
         self.record.unread = Some(Unread { parts: hardware.unread.clone(), tries, last: at });
     }
 
-    /// How deep to look from time to time: also at the inventory, if parts of it are still missing.
+    /// How deep to look at rest: includes the inventory if parts of it are missing.
     pub(super) fn scope_at_rest(&self) -> Scope {
         let unread = self.record.unread.as_ref().filter(|_| self.record.inspected);
         let is_due =
@@ -135,8 +136,8 @@ impl Scene<'_> {
         if is_due { Scope::Inventory } else { Scope::Power }
     }
 
-    /// Whether nothing of the last act with media is still to come: it was performed, and the drives are as it should leave
-    /// them. Also if it was for something that nobody wants any more.
+    /// Whether the last act on media has taken full effect: it was performed, and the drives are as it should leave them, even if
+    /// nobody wants that any more.
     fn media_have_come_to_rest(&self, bmc: &BmcSight, seen: &Seen) -> bool {
         let Some(moving) = &self.record.media else { return false };
         let Some(outcome) = bmc.act.as_ref().filter(|outcome| Some(outcome.number) == moving.act) else { return false };
@@ -144,8 +145,8 @@ impl Scene<'_> {
         outcome.result.is_ok() && shown == Some(moving.inserts)
     }
 
-    /// Waits if what the drives show cannot be believed yet. Media come and go in the background and are reported late, so it can
-    /// be when it is known that what we ordered was carried out, or when time has passed.
+    /// Waits if what the drives show may be outdated. BMCs insert and eject in the background and report late, so the drives are
+    /// trusted once the last act is known to be complete, or after some time.
     pub(super) fn let_media_settle(&mut self, scope: Scope) -> Flow {
         let Some(since) = self.record.media.as_ref().map(|moving| moving.since) else { return GO_ON };
         let until = pace::later(since, pace::MEDIA_LIMIT);
@@ -160,8 +161,8 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Whether a look failed only because the BMC is busy with what it was just told: an iDRAC cannot be read for some time after
-    /// media or power were changed.
+    /// Whether a look failed only because the BMC is busy with the last act: an iDRAC cannot be read for some time after media or
+    /// power were changed.
     fn may_be_catching_up(&self, bmc: &BmcSight) -> bool {
         let Some(doing) = self.record.doing.as_ref().filter(|_| self.record.fault.is_none()) else { return false };
         let is_passing = |failure: &Failure| matches!(failure.kind.class(), Class::Transient | Class::Throttled);
@@ -169,11 +170,11 @@ impl Scene<'_> {
     }
 
     fn act_failed(&mut self, failure: &Failure, not_performed: bool, at: Timestamp) {
-        // Not every BMC or system can be asked to shut down. The power is cut when the time for it is up.
+        // Not every BMC or system supports a shutdown. The power is cut when the time for it is up.
         if self.doing(Deed::ShutDown).is_some() && !failure.kind.is_about_reaching_the_bmc() {
             return;
         }
-        // A BMC without virtual media or boot override has none to clean up. What is seen decides.
+        // A BMC without virtual media or boot override has nothing to clean up. The next look decides.
         let nothing_is_left = self.glance().is_some_and(|seen| {
             let mut drives = seen.media.iter().flatten();
             seen.boot.is_none() && seen.media.is_some() && !drives.any(Media::is_occupied)
@@ -181,7 +182,7 @@ impl Scene<'_> {
         if self.doing(Deed::CleanUp).is_some() && (failure.kind == Kind::Unsupported || nothing_is_left) {
             return;
         }
-        // What is seen decides about this one as well: it is tried again in another way, and the node is none the worse.
+        // The next look decides here, too: it is tried again in another way, which does not disturb the node.
         if self.doing(Deed::DisarmBoot).is_some() {
             return;
         }
@@ -192,14 +193,14 @@ impl Scene<'_> {
             self.record.media = None;
         }
         if failure.kind == Kind::MediaRefused {
-            // Whatever is in a shared drive now is not what we were about to insert.
+            // What is in a shared drive now is not the image that was about to be inserted.
             self.record.anchor.image = None;
         }
         self.fail(Origin::Act, failure.clone(), at);
     }
 
-    /// Whether a restart request that failed is still open: the restart certainly did not happen, and was not refused too often.
-    /// Else it may have happened, and a second one would hurt.
+    /// Whether a failed restart request is still open: the restart certainly did not happen, and was not refused too often.
+    /// Otherwise it may have happened, and a second one would do harm.
     fn reopen_restart(&mut self, failure: &Failure, not_performed: bool) -> bool {
         let refusals = self.record.fault.as_ref().filter(|fault| fault.failure.kind == failure.kind);
         let refusals = refusals.map_or(0, |fault| fault.count).saturating_add(1);
@@ -280,7 +281,7 @@ fn was_refused(failure: &Failure) -> bool {
     !matches!(failure.kind, Kind::Unreachable | Kind::BadAnswer)
 }
 
-/// UUID of the server that was seen. It goes into the anchor, so whatever a BMC says must fit there.
+/// UUID of the server that was seen. It is stored in the anchor, which limits its size.
 pub(super) fn seen_uuid(seen: &Seen) -> Option<String> {
     seen.uuid.as_ref().map(|uuid| uuid.chars().take(64).collect())
 }

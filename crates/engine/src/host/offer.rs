@@ -1,4 +1,4 @@
-//! What a host has to offer to those who claim one, and whose it is: told from its stored objects alone.
+//! Whether a host can be claimed, and who has it, from its stored objects alone.
 
 use super::{Anchor, Claim, Goal, Milestone, Phase, Road, is_running, runs_unasked};
 use crate::{failure::Kind, server::PowerState};
@@ -10,7 +10,7 @@ pub struct Overview<'a> {
     pub goal: &'a Goal,
     /// Its anchor, without a claim that was only announced.
     pub anchor: Option<&'a Anchor>,
-    /// Where it is on its way; `None` if nobody has looked at it yet.
+    /// Its phase; `None` before the first look.
     pub phase: Option<Phase>,
     /// What is wrong with it.
     pub fault: Option<Kind>,
@@ -20,28 +20,28 @@ pub struct Overview<'a> {
     pub paused: bool,
 }
 
-/// Whether a host can be had.
+/// Whether a host can be claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Availability {
-    /// By whoever comes first.
+    /// It can.
     Free,
-    /// Somebody has it.
+    /// Somebody has claimed it.
     Claimed(Claim),
-    /// Its server runs although nobody asked for it: who knows who uses it?
+    /// Its server runs although nobody asked for it, so somebody may use it.
     Running,
-    /// It is to be forgotten.
+    /// It is being deleted.
     Deleting,
-    /// It is kept from everybody.
+    /// It is in quarantine.
     Quarantined,
     /// Nothing may be done to it now.
     Paused,
-    /// It is under maintenance, or not ours for now.
+    /// It is under maintenance or detached.
     Aside,
     /// Something is wrong with it.
     Faulty(Kind),
     /// Its server is being switched off.
     SwitchingOff,
-    /// It is elsewhere on its way; `None` if nobody has looked at it yet.
+    /// It is in this other phase; `None` before the first look.
     NotReady(Option<Phase>),
 }
 
@@ -50,14 +50,14 @@ pub enum Availability {
 pub struct Holding {
     /// The claim.
     pub claim: Claim,
-    /// Whether the object bears it.
+    /// Whether it is on the object.
     pub claimed: bool,
     /// Whether something is or was done to the server for it.
     pub bound: bool,
 }
 
 impl Overview<'_> {
-    /// Whether it can be had.
+    /// Whether it can be claimed.
     pub fn availability(&self) -> Availability {
         let goal = self.goal;
         if let Some(claim) = &goal.claim {
@@ -110,8 +110,8 @@ impl Overview<'_> {
 }
 
 impl Anchor {
-    /// What the id of a deployment is made of: the words of claim and order, and when the server became free for it. A claim written by
-    /// hand has the same words each time; what an earlier one was given must not open anything of a later one.
+    /// What the id of a deployment is made from: claim, order, and when the server became free for it. A claim written by hand
+    /// has the same text each time, and tickets of an earlier deployment must not be valid for a later one.
     pub fn words_of_deployment(anchor: Option<&Self>, words: &str) -> String {
         match anchor.and_then(|anchor| anchor.free_since) {
             Some(since) => format!("{words} since {since}"),
@@ -119,8 +119,8 @@ impl Anchor {
         }
     }
 
-    /// Whether the server may run what this deployment orders. That is stored before it is powered on, so whoever asks for something
-    /// before cannot be the server.
+    /// Whether the server may run what this deployment orders. That is stored before it is powered on, so an earlier request
+    /// cannot come from the server.
     pub fn may_run(&self, deployment: &str) -> bool {
         let may_run = matches!(self.milestone, Milestone::Written | Milestone::Provisioned);
         may_run && self.deployment.as_deref() == Some(deployment)

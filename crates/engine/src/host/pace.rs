@@ -10,7 +10,7 @@ const REST: SignedDuration = SignedDuration::from_secs(90);
 pub(super) const LOOK_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 /// A sight may be this old and still be acted on.
 pub(super) const SIGHT_AGE: SignedDuration = SignedDuration::from_secs(30);
-/// A power change that is not seen after this time is asked for again: BMCs report the old state for up to half a minute.
+/// A power change that is not seen after this time is requested again: BMCs report the old state for up to half a minute.
 pub(super) const POWER_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 /// A power change that is not seen after this time has failed.
 pub(super) const POWER_LIMIT: SignedDuration = SignedDuration::from_mins(5);
@@ -18,61 +18,61 @@ pub(super) const POWER_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 pub(super) const SOFT_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 /// The clocks of two replicas may differ by this much. No server fetches anything so soon after power-on.
 pub(super) const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(10);
-/// A BMC that cannot be read after an act has this long to come back before that is told: iDRACs are blind for some seconds, up to
+/// A BMC that cannot be read after an act gets this long before a fault is set: iDRACs cannot be read for some seconds, up to
 /// half a minute on old firmware.
 pub(super) const READ_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 /// How often a restart that the BMC refuses is tried for one request.
 pub(super) const RESTART_TRIES: u32 = 5;
 /// Media and boot override must be readable after this time. Some BMCs insert in the background.
 pub(super) const PREPARE_LIMIT: SignedDuration = SignedDuration::from_mins(3);
-/// An act with media of which nobody knows how it ended has ended after this time: the client gives up within two and a half
-/// minutes, and what it began goes on in the background.
+/// An act on media whose result is unknown has ended after this time: the client gives up within two and a half minutes, and the
+/// BMC continues in the background.
 pub(super) const MEDIA_LIMIT: SignedDuration = SignedDuration::from_mins(3);
-/// A server that has not used the boot override after this time is told about: big servers spend ten minutes in POST.
+/// A server that has not used the boot override after this time gets a fault: big servers spend ten minutes in POST.
 pub(super) const BOOT_LIMIT: SignedDuration = SignedDuration::from_mins(20);
-/// A server whose BMC tells nothing of the boot is taken to have booted this long after it was given power. Nearly all have
-/// left POST by then; those that need longer have BMCs that tell.
+/// If the BMC reports nothing about the boot, it is assumed to have happened this long after power-on. Nearly all servers have
+/// left POST by then; those that need longer have BMCs that report it.
 pub(super) const SETTLE: SignedDuration = SignedDuration::from_mins(5);
-/// How far a boot has come, as told in this time after power-on, may still be about the boot before: power is reported as
-/// late as that, too.
+/// Boot progress that is reported within this time after power-on may belong to the boot before: power is reported as late as
+/// that, too.
 pub(super) const PROGRESS_LAG: SignedDuration = SignedDuration::from_secs(30);
-/// An override that is still shown as armed this long after the system started is told about: BMCs report it late.
+/// An override that is still shown as armed this long after the system started is reported: BMCs update it late.
 pub(super) const OVERRIDE_LAG: SignedDuration = SignedDuration::from_mins(5);
-/// How often we try to take back a boot override that its BMC keeps.
+/// How often clearing a boot override is tried that the BMC keeps.
 pub(super) const DISARM_TRIES: u32 = 4;
-/// A wait for people or other programs is brought up again after this time.
+/// A reminder is sent after waiting this long for people or other programs.
 pub(super) const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
 /// How often a deletion is tried.
 pub(super) const DELETION_TRIES: u32 = 5;
 /// How long a deletion may fail.
 pub(super) const DELETION_LIMIT: SignedDuration = SignedDuration::from_mins(10);
-/// A claim of somebody who does not exist is taken off after this time: what is restored from a backup comes one after the
-/// other, and the host may have come first.
+/// A claim whose claimer does not exist is removed after this time: a backup restores objects one after the other, and the host
+/// may come first.
 pub(super) const GHOST_LIMIT: SignedDuration = SignedDuration::from_mins(10);
-/// How often a wait for the consumer's fate is looked into.
+/// How often the consumer is looked up while waiting for it.
 pub(super) const CONSUMER_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// What of the inventory could not be read is read again after this time, and later and later.
+/// Parts of the inventory that could not be read are read again after this time, then at growing intervals.
 const UNREAD_FIRST: SignedDuration = SignedDuration::from_mins(5);
 
 const HOLD_FIRST: SignedDuration = SignedDuration::from_mins(10);
-/// A BMC that starts refuses everybody for a while: one more try is no danger to an account.
+/// A BMC that starts refuses everybody for a while. One more try does not lock an account.
 const HOLD_ONCE: SignedDuration = SignedDuration::from_mins(1);
 const HOLD_MOST: SignedDuration = SignedDuration::from_hours(6);
-/// No failure is given longer than this before it is tried again.
+/// The longest time between two tries.
 pub(super) const LONGEST_BACK_OFF: SignedDuration = HOLD_MOST;
 
-/// `span` after `at`. Times come from objects that anybody can edit, so the end of time is no reason to panic.
+/// `span` after `at`. Times come from objects that anybody can edit, so an overflow must not panic.
 pub(super) fn later(at: Timestamp, span: SignedDuration) -> Timestamp {
     at.saturating_add(span).unwrap_or(Timestamp::MAX)
 }
 
-/// The time between two looks at rest: within a fifth of [`REST`], so that a fleet does not knock in step.
+/// The time between two looks at rest: within a fifth of [`REST`], so that the hosts of a fleet do not look at the same time.
 pub(super) fn rest(spread: u8) -> SignedDuration {
     REST.saturating_mul(800 + i32::from(spread) * 400 / 255) / 1000
 }
 
-/// The time between two looks while something is under way since `elapsed`.
+/// The time between two looks while something has been in progress for `elapsed`.
 pub(super) fn poll(elapsed: SignedDuration) -> SignedDuration {
     match elapsed.as_secs() {
         ..10 => SignedDuration::from_secs(1),
@@ -93,12 +93,12 @@ pub(super) fn back_off(class: Class, count: u32, spread: u8) -> SignedDuration {
     doubling(first, most, count).saturating_mul(1000 + i32::from(spread) * 200 / 255) / 1000
 }
 
-/// How long to wait before the inventory is read again of which parts could not be read in `tries` tries.
+/// How long to wait before the inventory is read again, after `tries` tries that could not read all of it.
 pub(super) fn unread_again(tries: u32) -> SignedDuration {
     doubling(UNREAD_FIRST, HOLD_MOST, tries)
 }
 
-/// When to bring up again that a server was not seen to boot.
+/// When to remind again that a server was not seen to boot.
 pub(super) fn boot_reminder(count: u32) -> SignedDuration {
     doubling(SignedDuration::from_mins(10), HOLD_MOST, count)
 }

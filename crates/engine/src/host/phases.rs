@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Scene<'_> {
-    /// Leaves the road: nothing is done to the server until it comes back.
+    /// Sets the host aside: nothing is done to the server until it is managed again.
     fn step_aside(&mut self, phase: Phase, why: Passage) {
         if self.record.phase != phase {
             self.record.doing = None;
@@ -34,7 +34,7 @@ impl Scene<'_> {
 
     pub(super) fn detach(&mut self) -> Flow {
         self.step_aside(Phase::Detached, Passage::Detached);
-        // Nobody looks any more, so nobody would notice that it is over.
+        // There are no more looks, so its end would not be noticed.
         self.record.fault.take_if(|fault| fault.origin == Origin::Look);
         STOP
     }
@@ -60,7 +60,7 @@ impl Scene<'_> {
     }
 
     pub(super) fn manage(&mut self) -> Flow {
-        // Who is kept from others is cleaned up first.
+        // A host in quarantine is cleaned up first.
         if self.goal.quarantine && !self.record.anchor.is_in_use() {
             return self.quarantine();
         }
@@ -71,7 +71,7 @@ impl Scene<'_> {
             Phase::Provisioning => self.provision(),
             Phase::Provisioned => self.keep_provisioned(),
             Phase::Deprovisioning => self.deprovision(),
-            // Kubernetes knows no way back from a deletion, but a restored backup does.
+            // Kubernetes cannot undo a deletion, but a restored backup can.
             Phase::Parked | Phase::Quarantined | Phase::Detached | Phase::Deleting => self.come_back(),
         }
     }
@@ -112,12 +112,12 @@ impl Scene<'_> {
         self.settle();
     }
 
-    /// How deep to look at a server that is met.
+    /// How deep to look at a new server.
     fn scope_of_inventory(&self) -> Scope {
         if self.goal.without_inventory || self.goal.external { Scope::Power } else { Scope::Inventory }
     }
 
-    /// Takes note that somebody else looks after the system of this host.
+    /// Notes that somebody else manages the system of this host.
     fn leave_to_others(&mut self) -> Flow {
         self.record.anchor.milestone = Milestone::Provisioned;
         self.record.anchor.adopted = true;
@@ -126,7 +126,7 @@ impl Scene<'_> {
         self.watch_over_provisioned()
     }
 
-    /// The host is ours again: it is met as if it were new, and nothing is done to its server.
+    /// The host is managed again: it is registered as if it were new, and nothing is done to its server.
     fn take_back(&mut self) -> Flow {
         self.record.anchor.release(self.now());
         self.record.anchor.powered_on = false;
@@ -142,7 +142,7 @@ impl Scene<'_> {
         if self.goal.external {
             return self.leave_to_others();
         }
-        // A server that was replaced is met properly before anybody gets it.
+        // A replaced server is registered and inspected before anybody can claim it.
         if self.answers == Answers::Replacement {
             self.inspect_again()?;
         }
@@ -152,13 +152,13 @@ impl Scene<'_> {
             return self.only_watch();
         };
         self.check_claimer(&claim)?;
-        // The order that we were given has the id of a deployment before that: it is made anew from what is stored now.
+        // The order still has the id of an earlier deployment: a new id is made from what is stored now.
         if self.has_just_become_free() {
             self.again = Some(pace::later(self.now(), SignedDuration::from_secs(1)));
             return STOP;
         }
         self.look_before_accepting()?;
-        // Whatever ended an earlier claim of the same id does not end this one.
+        // A request that ended an earlier claim of the same id does not end this one.
         self.heed_release(&claim);
         let claimed = Passage::Claimed(claim.holder());
         self.record.anchor.claim = Some(claim);
@@ -167,7 +167,7 @@ impl Scene<'_> {
         self.prepare()
     }
 
-    /// Takes the inventory again when the owner asks for it, or when it was never taken. Goes on when that is done.
+    /// Reads the inventory if the owner requests it, or if it was never read. Goes on when that is done.
     fn inspect_again(&mut self) -> Flow {
         let asked = self.goal.inspect.is_some() && self.goal.inspect != self.record.inspection;
         let is_owed = self.record.bare && self.scope_of_inventory() == Scope::Inventory;
@@ -212,7 +212,7 @@ impl Scene<'_> {
         self.ask_brake(Ask::Deploy)?;
         let seen = self.look_first(plan.look, Waiting::Preparing)?;
         self.refuse_unfit(&plan, seen)?;
-        // What may never be switched off is armed while it runs, and then restarted.
+        // A server that may never be switched off is armed while it runs, and then restarted.
         let may_run = self.goal.never_off && seen.power != PowerState::Off;
         if may_run {
             self.ask_brake(Ask::Disrupt)?;
@@ -222,15 +222,15 @@ impl Scene<'_> {
             return self.start(may_run);
         }
         if !self.acts.is_empty() {
-            // From now on the server is prepared for its order, whatever it was used for.
+            // From now on the server is being prepared for its order.
             self.record.anchor.arm(&plan.undo);
         }
         STOP
     }
 
-    /// Claimed, and there is nothing that may be booted.
+    /// Claimed, and there is nothing to boot yet.
     fn await_order(&mut self, waiting: Waiting) -> Flow {
-        // Nothing may start what was armed for an order that was withdrawn.
+        // Nothing may boot what was armed for a withdrawn order.
         if self.record.anchor.milestone == Milestone::None {
             self.keep_power()?;
         } else {
@@ -242,7 +242,7 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Stops if this server cannot carry out the plan, as far as a look tells: nothing is done to it then.
+    /// Stops if a look shows that this server cannot carry out the plan: nothing is done to it then.
     fn refuse_unfit(&mut self, plan: &Plan, seen: &Seen) -> Flow {
         if let Some(url) = plan.image() {
             if seen.media.as_ref().is_some_and(Vec::is_empty) {
@@ -254,8 +254,8 @@ impl Scene<'_> {
         self.leave_running_server(seen)
     }
 
-    /// Goes on if the next start follows the plan; if not, does what brings it there. What is there must have been put there by us
-    /// just now: an image that lies in the drive from before may be what made an earlier try fail.
+    /// Goes on if the next start follows the plan; if not, arms it. Image and override must have been set for this try: an image
+    /// left in the drive may have made an earlier try fail.
     pub(super) fn arm(&mut self, plan: &Plan, seen: &Seen) -> Flow {
         if plan.image().is_some() {
             self.let_media_settle(plan.look)?;
@@ -282,8 +282,8 @@ impl Scene<'_> {
         STOP
     }
 
-    /// What has to be done of a plan. A server that runs may run from what is in its drive: that is not ejected, and the image of
-    /// its own deployment can stay. So does ours in a drive that servers share: should it be another's after all, it is not ejected.
+    /// The acts of a plan that are still to be done. A server that runs may run from the image in its drive: that is not ejected,
+    /// and the image of its own deployment can stay. Our image in a shared drive stays, too: another server may use it.
     fn acts_that_arm(&self, plan: &Plan, seen: &Seen) -> Vec<Act> {
         let may_eject = (seen.power == PowerState::Off || self.goal.never_off)
             && seen.media.iter().flatten().any(Media::is_occupied);
@@ -298,7 +298,7 @@ impl Scene<'_> {
         plan.arm.iter().filter(|act| is_due(act)).cloned().collect()
     }
 
-    /// Makes an order the one that we carry out. A corrected order is tried at once.
+    /// Starts to carry out an order. A corrected order is tried at once.
     fn accept(&mut self, order: &Order) {
         if self.record.anchor.deployment.as_deref() != Some(&order.deployment) {
             self.record.anchor.deployment = Some(order.deployment.clone());
@@ -312,14 +312,14 @@ impl Scene<'_> {
         self.watch_over_provisioned()
     }
 
-    /// What there is to do for a server that runs what was ordered, or what it came with.
+    /// What is done for a server that runs what was ordered, or what it was adopted with.
     pub(super) fn watch_over_provisioned(&mut self) -> Flow {
         if self.record.anchor.external && !self.goal.external {
             return self.take_back();
         }
         if self.record.anchor.adopted && self.is_to_be_provisioned() {
             self.heeded.push(Request::Provision);
-            // It stays adopted until something is done to it: whoever asked for this knew that it may run.
+            // It stays adopted until something is done to it: who requested this knew that it may run.
             self.record.anchor.deployment = None;
             self.record.anchor.milestone = Milestone::None;
             self.advance(Phase::Preparing, Passage::OwnerAsked);
@@ -366,12 +366,12 @@ impl Scene<'_> {
         self.await_claim()
     }
 
-    /// How deep one has to look to see what a release must undo.
+    /// How deep to look to see what a release must undo.
     pub(super) fn scope_of_undo(&self) -> Scope {
         if self.record.anchor.undo().contains(&Undo::Media) { Scope::Boot } else { Scope::Power }
     }
 
-    /// Goes on if the server is off and has neither media nor override of ours; if not, does what brings it there.
+    /// Goes on if the server is off and has neither our media nor our override; if not, cleans up.
     fn tidy_up(&mut self) -> Flow {
         let undo = self.record.anchor.undo();
         let (media, boot) = (undo.contains(&Undo::Media), undo.iter().any(|undo| matches!(undo, Undo::Boot(_))));
@@ -384,7 +384,7 @@ impl Scene<'_> {
             self.let_media_settle(scope)?;
         }
         let occupied = media && self.holds_our_image(seen);
-        // Where no override is shown, it is cleared once, and whatever comes of that, it is believed.
+        // If the BMC shows no override, it is cleared once, and the result is not checked.
         let armed = boot && seen.boot.as_ref().map_or(self.doing(Deed::CleanUp).is_none(), |boot| !boot.is_clear());
         if !occupied && !armed {
             self.record.media = None;
@@ -412,8 +412,8 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Forgets the host: leaves the server as tidy as we found it, within bounds. `elsewhere` is where the server was, if the object
-    /// does not lead to it any more.
+    /// Deletes the host: cleans the server up first, with a limit on tries and time. `elsewhere` is the former address of the
+    /// server, if the object names another one now.
     pub(super) fn delete(&mut self, elsewhere: Option<&str>) -> Flow {
         if self.record.phase != Phase::Deleting {
             self.step_aside(Phase::Deleting, Passage::Deleted);
@@ -422,7 +422,7 @@ impl Scene<'_> {
         if let Some(claim) = &self.goal.claim {
             let waiting = Waiting::Release { consumer: claim.consumer.clone(), author: self.goal.author };
             if elsewhere.is_some() {
-                // There is nothing to look at: the server at the new address is not this host's.
+                // There is nothing to read: the server at the new address is another one.
                 self.again = Some(self.now() + pace::PATIENCE);
             } else if self.wait_out_fault().is_continue() {
                 self.rest();
@@ -431,12 +431,12 @@ impl Scene<'_> {
             return STOP;
         }
         let has_waited = self.has_waited_for_consumer();
-        // Found out once, remembered for good.
+        // Found once, remembered.
         let released = self.record.anchor.milestone == Milestone::Releasing;
         let verdict = if released { Verdict::Released } else { self.compare_claims()? };
         let anchor = &mut self.record.anchor;
         let deployed = anchor.milestone != Milestone::None && !anchor.adopted;
-        // Whoever claimed waits for the end of it: its machine must not be gone before its server is off.
+        // The claimer waits for this: its machine must not be gone before its server is off.
         if matches!(verdict, Verdict::Released) && !deployed {
             anchor.claim = None;
         }
@@ -475,7 +475,7 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Whether the last step waited for somebody to say what becomes of the claim.
+    /// Whether the last step waited for a decision about the claim.
     fn has_waited_for_consumer(&self) -> bool {
         let is_about_consumer = |wait: &Wait| match wait.what {
             Waiting::CheckingClaimer { .. }
@@ -488,21 +488,21 @@ impl Scene<'_> {
         self.wait_before.as_ref().is_some_and(is_about_consumer)
     }
 
-    /// The tries and the time of a deletion count from when it may begin. Refused credentials stay refused.
+    /// Tries and time of a deletion count from when it may begin. Refused credentials stay refused.
     fn begin_deletion(&mut self) {
         self.record.since = self.now();
         self.drop_act_fault();
         self.try_at_once();
     }
 
-    /// Somebody wants the server to be let go of: the BMC is asked now, however long ago it failed.
+    /// The host is to be released or deleted: the BMC is asked at once, without waiting for the next try.
     fn try_at_once(&mut self) {
         let now = self.now();
         if let Some(fault) = &mut self.record.fault
             && fault.failure.kind.class() != Class::Auth
         {
             fault.count = 0;
-            // What fails at this very moment would be no news, and tried again and again without a pause.
+            // A failure at this very moment would count as old and be retried without a pause.
             let pause = SignedDuration::from_secs(i64::from(fault.last >= now));
             fault.next_try = now + pause;
         }

@@ -1,4 +1,4 @@
-//! Bringing the power where it should be, and knowing when it will not go.
+//! Changing the power, and noticing when it does not change.
 
 use jiff::Timestamp;
 
@@ -11,8 +11,8 @@ use crate::{
     server::{PowerState, Scope, Seen},
 };
 
-/// Whether a free server runs although nobody asked for it, so that somebody whom we do not know may use it: a machine gets it only
-/// where that is allowed. `online` is what is asked of its power, unless that was asked before its last release.
+/// Whether a free server runs although nobody asked for it. Somebody may use it, so a machine may claim it only where that is
+/// allowed. `online` is the power request, unless it was made before the last release.
 pub fn runs_unasked(power: PowerState, online: Option<bool>, claimable_while_running: bool) -> bool {
     is_running(power) && online.is_none() && !claimable_while_running
 }
@@ -24,12 +24,12 @@ pub fn is_running(power: PowerState) -> bool {
 
 impl Scene<'_> {
     /// Stops if a machine's claim found a server that runs although nobody asked for it. A claim by hand names its host, and the
-    /// owner of an adopted host knows that it runs: both mean it. Once something was done for the claim, whatever runs is of our
-    /// doing.
+    /// owner of an adopted host knows that it runs: both are intended. Once something was done for the claim, the operator has
+    /// started what runs.
     pub(super) fn leave_running_server(&mut self, seen: &Seen) -> Flow {
         let anchor = &self.record.anchor;
         let is_meant = self.goal.author == Author::Hand || anchor.adopted || anchor.milestone != Milestone::None;
-        // What the claim itself has outdated was asked until then.
+        // A request that the claim itself outdated was valid until then.
         let is_stale = anchor.outdated.as_ref().is_some_and(|outdated| outdated.since == Since::Release);
         let held_off = self.goal.held_off.map(|_| false);
         let online = held_off.or(self.goal.online.filter(|_| !is_stale));
@@ -42,7 +42,7 @@ impl Scene<'_> {
         self.fail_to_act(Finding::ServerRunning)
     }
 
-    /// Goes on if the server is off; if not, does what brings it there. `scope` is how deep to look afterwards.
+    /// Goes on if the server is off; if not, switches it off. `scope` is how deep to look afterwards.
     pub(super) fn bring_off(&mut self, seen: &Seen, manner: Manner, scope: Scope) -> Flow {
         if seen.power == PowerState::Off {
             return self.let_power_settle(scope);
@@ -77,7 +77,7 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Waits if an "off" cannot be believed yet, because we gave the server power a moment ago.
+    /// Waits if "off" may be outdated, because the server was given power a moment ago.
     fn let_power_settle(&mut self, scope: Scope) -> Flow {
         let Some(started) = self.record.started else { return GO_ON };
         let until = pace::later(started, pace::POWER_AGAIN);
@@ -89,7 +89,7 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Goes on if the server is on; if not, does what brings it there.
+    /// Goes on if the server is on; if not, switches it on.
     pub(super) fn bring_on(&mut self, seen: &Seen, scope: Scope) -> Flow {
         if seen.power.is_on() {
             return GO_ON;
@@ -112,14 +112,14 @@ impl Scene<'_> {
         STOP
     }
 
-    /// A server on its way is given a minute to arrive before it is asked again.
+    /// A power transition gets a minute before the command is sent again.
     fn let_power_arrive(&mut self, seen: &Seen, scope: Scope, waiting: Waiting) -> Flow {
         if !matches!(seen.power, PowerState::PoweringOn | PowerState::PoweringOff | PowerState::Unknown) {
             return GO_ON;
         }
         let since = self.waiting_since(&waiting);
-        // Who waits for the brake has waited for this before.
-        let has_waited = self.waited_for(&Waiting::FleetBrake { why: None });
+        // A host that waits for the brake has waited for this before.
+        let has_waited = self.waited_for(&Waiting::FleetBrake { limit: None });
         if has_waited || self.now() >= pace::later(since, pace::POWER_AGAIN) {
             return GO_ON;
         }
@@ -128,8 +128,8 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Whether the server is to have power. What was asked before the host was claimed or released does not count, and who wants it
-    /// to be kept off for now comes first.
+    /// Whether the server is to have power. A request from before the host was claimed or released does not count, and a request
+    /// to keep it off comes first.
     fn online(&self) -> Option<bool> {
         if self.goal.held_off.is_some() {
             return Some(false);
@@ -137,7 +137,7 @@ impl Scene<'_> {
         self.goal.online.filter(|_| self.record.anchor.outdated.is_none())
     }
 
-    /// Switches a server off that is to be off, unless it may never be.
+    /// Switches off a server that is to be off, unless it may never be switched off.
     pub(super) fn keep_off(&mut self, manner: Manner) -> Flow {
         let Some(glance) = self.glance() else { return GO_ON };
         if glance.power == PowerState::Off {
@@ -154,12 +154,12 @@ impl Scene<'_> {
         STOP
     }
 
-    /// From now on, what is asked of the power has to be asked anew.
+    /// From now on, only a new power request counts.
     pub(super) fn outdate_power_request(&mut self, since: Since) {
         self.record.anchor.outdate(self.goal.power_request(), since);
     }
 
-    /// A server that was just switched off for good is not switched on again by a restart that was asked for before.
+    /// A server that was switched off on release is not switched on again by an earlier restart request.
     pub(super) fn skip_restart(&mut self) {
         if self.is_restart_asked() {
             self.record.rebooted.clone_from(&self.goal.reboot);
@@ -167,7 +167,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Says why the power is not as the owner may think that it should be.
+    /// Notes why the power differs from the owner's request.
     pub(super) fn tell_outdated_request(&mut self) {
         let Some(outdated) = &self.record.anchor.outdated else { return };
         let (online, since) = (outdated.request.online, outdated.since);
@@ -180,12 +180,12 @@ impl Scene<'_> {
     /// Follows the owner's power policy and restart requests. Goes on if there is nothing left to do for them.
     pub(super) fn keep_power(&mut self) -> Flow {
         let Some(glance) = self.glance() else { return GO_ON };
-        // What was begun is finished, also if the request is taken back: nobody asked for a server that stays off.
+        // A restart that has begun is finished even if the request is withdrawn: nobody asked for a server that stays off.
         let restart = self.is_restart_asked() || self.record.anchor.restarting.is_some();
         let online = self.online();
         if online == Some(false) && (!restart || self.goal.held_off.is_some()) {
             self.keep_off(self.goal.held_off.unwrap_or(Manner::Soft))?;
-            // Whoever is kept off is started anew afterwards.
+            // A server that is kept off is started afterwards.
             if restart {
                 self.record.rebooted.clone_from(&self.goal.reboot);
                 self.record.anchor.restarting = None;
@@ -218,7 +218,7 @@ impl Scene<'_> {
         STOP
     }
 
-    /// Whether a start is about to be caused that has to be armed first.
+    /// Whether the next act starts the server and has to be armed first.
     fn is_to_start(&self, seen: &Seen, restart: bool) -> bool {
         let stays_off = self.online() == Some(false);
         match seen.power {
@@ -230,7 +230,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether a restart is asked for that was not carried out.
+    /// Whether there is a restart request that was not carried out.
     pub(super) fn is_restart_asked(&self) -> bool {
         self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted
     }
@@ -283,14 +283,14 @@ impl Scene<'_> {
 }
 
 impl Scene<'_> {
-    /// The first half of a restart. That the second half is due is stored before the power is taken away.
+    /// The first half of a restart. That the second half is due is stored before the power is cut.
     fn switch_off_to_restart(&mut self, seen: &Seen, manner: Manner) -> Flow {
         let before = self.record.anchor.restarting.clone();
         if self.is_restart_asked() {
             self.record.anchor.restarting.clone_from(&self.goal.reboot);
         }
         let off = self.bring_off(seen, manner, Scope::Power);
-        // Who waits for permission has not begun.
+        // Nothing has begun while it waits for permission.
         if self.acts.is_empty() && self.doing(Deed::ShutDown).or(self.doing(Deed::PowerOff)).is_none() {
             self.record.anchor.restarting = before;
         }
@@ -306,7 +306,7 @@ impl PowerState {
     }
 }
 
-/// When an order to change the power that was given at `since`, and for the first time at `first`, is judged.
+/// When a power command has to show its effect. It was sent at `since`, and for the first time at `first`.
 fn power_deadline(since: Timestamp, first: Timestamp) -> Timestamp {
     pace::later(first, pace::POWER_LIMIT).max(pace::later(since, pace::POWER_AGAIN))
 }

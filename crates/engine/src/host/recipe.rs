@@ -1,5 +1,5 @@
-//! How a system gets onto a server, as data. A recipe is made into a [`Plan`], and the phases carry out plans: none of them knows
-//! a CD from a network.
+//! How a system gets onto a server, as data. A recipe becomes a [`Plan`], and the phases carry out plans, whether they use a CD
+//! or the network.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -17,9 +17,9 @@ pub enum Recipe {
         /// Which starts boot it.
         starts: Starts,
     },
-    /// Boot from the network: whoever answers there decides what.
+    /// Boot from the network: the site's DHCP and boot servers decide what is booted.
     Network {
-        /// How the firmware asks.
+        /// The protocol of the firmware.
         protocol: NetworkProtocol,
         /// Which starts boot from there.
         starts: Starts,
@@ -33,7 +33,7 @@ pub enum NetworkProtocol {
     Pxe,
     /// UEFI HTTP boot.
     Http {
-        /// What to fetch; left out, DHCP says it.
+        /// What to fetch; if absent, DHCP decides.
         uri: Option<String>,
     },
 }
@@ -44,7 +44,7 @@ pub enum Starts {
     /// The first one. Later ones boot the disk.
     #[default]
     First,
-    /// Every one that we cause: a system that lives in memory has no disk to come back from.
+    /// Every start that the operator causes: a live system has no disk to boot from.
     EveryByUs,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Plan {
     pub(super) arm: Vec<Act>,
     /// What shows that it is armed.
     pub(super) armed: Vec<Check>,
-    /// What shows that the server has booted by it, the best first.
+    /// What shows that the server has booted it, the best sign first.
     pub(super) signs: &'static [Sign],
-    /// A BMC that will show none of these is believed after this time.
+    /// If the BMC can show none of these, the boot is assumed after this time.
     pub(super) silence: SignedDuration,
     /// What follows the boot.
     pub(super) after: After,
@@ -79,7 +79,7 @@ pub(super) enum Check {
 /// Something that shows that the ordered system has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// It has fetched its configuration.
+    /// The system has fetched its configuration.
     ConfigFetched,
     /// The server has used its boot override.
     OverrideUsed,
@@ -92,7 +92,7 @@ pub enum Sign {
 pub(super) enum After {
     /// Later starts boot the disk.
     Disk,
-    /// Every start that we cause is armed again.
+    /// Every start that the operator causes is armed again.
     SameAgain,
 }
 
@@ -106,7 +106,7 @@ pub enum Undo {
     Boot(BootTarget),
 }
 
-/// What every recipe shows today.
+/// Signs of all present recipes.
 pub(super) const SIGNS: &[Sign] = &[Sign::ConfigFetched, Sign::OverrideUsed, Sign::PostOver];
 
 impl Recipe {
@@ -179,7 +179,7 @@ impl Check {
     pub(super) fn holds(&self, seen: &Seen) -> bool {
         match self {
             Self::Image(url) => seen.media.iter().flatten().any(|media| media.inserted && media.may_hold(url)),
-            // What is not shown may be there.
+            // If the BMC does not show it, it may be there.
             Self::Boots(target) => seen
                 .boot
                 .as_ref()
@@ -188,7 +188,7 @@ impl Check {
     }
 }
 
-/// Whether a BMC that shows `shown` may mean `target`: some have words of their own, and a virtual CD drive is a USB device.
+/// Whether a BMC that shows `shown` may mean `target`: some use names of their own, and a virtual CD drive is a USB device.
 pub(super) fn may_mean(shown: &BootTarget, target: &BootTarget) -> bool {
     match shown {
         BootTarget::Other(_) => true,
@@ -200,7 +200,7 @@ pub(super) fn may_mean(shown: &BootTarget, target: &BootTarget) -> bool {
 /// What a server may boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MayBoot {
-    /// Nothing of ours, and nobody should start it: it is being prepared for an order that was withdrawn, or released.
+    /// Nothing: its order was withdrawn, or it is being released.
     Nothing,
     /// What is on its disk.
     Disk,
@@ -210,7 +210,7 @@ pub enum MayBoot {
     Network,
 }
 
-/// What a server may boot now. Whoever serves anything to servers asks this first.
+/// What a server may boot now. Everything that serves servers must ask this first.
 pub fn may_boot(anchor: &Anchor, goal: &Goal) -> MayBoot {
     let is_current =
         |deployment: &str| anchor.milestone == Milestone::None || anchor.deployment.as_deref() == Some(deployment);

@@ -14,11 +14,11 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// Where the host is on its way.
+    /// The phase of the host.
     pub phase: Phase,
     /// Since when.
     pub since: Timestamp,
-    /// The road that it left to be parked or detached, to go back to.
+    /// The phase before it was parked or detached, to return to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Phase>,
     /// A copy of the anchor, in case somebody removes the annotation.
@@ -30,7 +30,7 @@ pub struct Record {
     /// Whether the inventory of that server was taken.
     #[serde(default)]
     pub inspected: bool,
-    /// Whether it was met without taking its inventory.
+    /// Whether it was registered without reading its inventory.
     #[serde(default, skip_serializing_if = "is_false")]
     pub bare: bool,
     /// What of it could not be read.
@@ -45,13 +45,13 @@ pub struct Record {
     /// When we last gave it power, unless we have cut it since. Its BMC may report it off for a while after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
-    /// Whether that the ordered system runs is only assumed, because the BMC tells nothing of it.
+    /// Whether boot success is assumed, because the BMC reports nothing about it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub assumed_booted: bool,
     /// What we did about a boot override that would boot the image again at every later start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disarming: Option<Disarming>,
-    /// What we last had done with media, unless what came of it was seen. What its BMC shows may be about to change.
+    /// The last act on media, until its effect was seen. What the BMC shows may be about to change.
     #[serde(default, rename = "moving", skip_serializing_if = "Option::is_none")]
     pub media: Option<Moving>,
     /// The last power state that was seen.
@@ -63,7 +63,7 @@ pub struct Record {
     /// What is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
-    /// What else is wrong, while `fault` tells of the object: it comes up again when the object is put right.
+    /// A second fault, hidden while `fault` is about the object. It is shown again when the object is corrected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beneath: Option<Fault>,
     /// The last restart request that was carried out.
@@ -75,13 +75,13 @@ pub struct Record {
 }
 
 impl Record {
-    /// The memory of a host of which we know no more than its anchor.
+    /// The record of a host of which only the anchor is known.
     pub(super) fn from_anchor(anchor: Anchor, now: Timestamp) -> Self {
         Self {
             phase: anchor.phase(false),
             since: now,
             left: None,
-            // For all we know it was given power, or an image, a moment ago.
+            // It may have been given power, or an image, a moment ago.
             started: (anchor.milestone >= Milestone::Written).then_some(now),
             media: media_may_move(&anchor).then_some(Moving::unknown(now)),
             assumed_booted: false,
@@ -102,7 +102,7 @@ impl Record {
         }
     }
 
-    /// Puts the phase where the anchor says it is. Who meddles with a status must not make a running server look free.
+    /// Sets the phase from the anchor. An edited status must not make a running server look free.
     pub(super) fn align(&mut self, now: Timestamp) {
         let home = self.anchor.phase(self.inspected);
         if self.phase.is_aside() {
@@ -114,8 +114,7 @@ impl Record {
         }
     }
 
-    /// Brings times that lie ahead back to the present: a former leader's clock may have been fast, and no wait may
-    /// grow by that.
+    /// Sets times in the future to now: a former leader's clock may have been fast, and that must not prolong a wait.
     pub(super) fn bound_times(&mut self, now: Timestamp) {
         let latest_try = pace::later(now, pace::LONGEST_BACK_OFF);
         if let Some(doing) = &mut self.doing {
@@ -145,7 +144,7 @@ fn media_may_move(anchor: &Anchor) -> bool {
     matches!(anchor.milestone, Milestone::Armed | Milestone::Releasing) && anchor.undo().contains(&Undo::Media)
 }
 
-/// Where a host is on its way.
+/// The phase of a host: where it is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// We make contact.
@@ -164,7 +163,7 @@ pub enum Phase {
     Deprovisioning,
     /// Under maintenance.
     Parked,
-    /// Kept from everybody until somebody has looked at it.
+    /// In quarantine.
     Quarantined,
     /// Not ours for now.
     Detached,
@@ -188,7 +187,7 @@ impl Phase {
         Self::Deleting,
     ];
 
-    /// Whether the host has left the road for now, or for good.
+    /// Whether the host is set aside, for now or for good.
     pub(super) fn is_aside(self) -> bool {
         matches!(self, Self::Parked | Self::Quarantined | Self::Detached | Self::Deleting)
     }
@@ -242,7 +241,7 @@ pub struct Doing {
 pub struct Moving {
     /// When that was decided.
     pub since: Timestamp,
-    /// The act by which it is done; `None` if that was forgotten.
+    /// The number of the act; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub act: Option<u64>,
     /// Whether it leaves an image in the drive.
@@ -278,15 +277,15 @@ pub enum Deed {
 /// Taking back a boot override that the BMC keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disarming {
-    /// How often it was tried; never, if it is not clear whose it is.
+    /// How often it was tried; zero if it is not known who set the override.
     pub tries: u32,
-    /// When last, or when it was told about.
+    /// When it was last tried or reported.
     pub last: Timestamp,
-    /// Whether nothing more is done about it: it is gone, the BMC will not let it go, or nobody knows whose it is.
+    /// Whether nothing more is done about it: it is cleared, the BMC keeps it, or it is not known who set it.
     pub over: bool,
 }
 
-/// What we wait for. Every wait ends: by what is waited for, or at its deadline by a fault or a reminder.
+/// What the host waits for. Every wait ends, or leads to a fault or a reminder at its deadline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredWait")]
 pub struct Wait {
@@ -298,7 +297,7 @@ pub struct Wait {
     pub deadline: Timestamp,
 }
 
-/// A wait as this version or an earlier one stored it: that one knew only the name of what it waited for.
+/// A wait as stored by this version or an earlier one. Earlier versions stored only the name of the wait.
 #[derive(Deserialize)]
 struct StoredWait {
     what: Option<Waiting>,
@@ -310,19 +309,19 @@ struct StoredWait {
 impl From<StoredWait> for Wait {
     fn from(stored: StoredWait) -> Self {
         let named = || stored.reason.as_deref().and_then(Waiting::named);
-        // A name that nobody knows is like no other: the next step begins a wait of its own.
+        // An unknown name equals no other: the next step begins a new wait.
         let what = stored.what.or_else(named).unwrap_or(Waiting::NextTry(Kind::Internal));
         Self { what, since: stored.since, deadline: stored.deadline }
     }
 }
 
-/// What is wrong. Not a phase: it lies over the phase.
+/// What is wrong. A fault is not a phase: a host in fault keeps its phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fault {
     /// What failed.
     pub failure: Failure,
-    /// In looking or in acting.
+    /// Where it arose.
     pub origin: Origin,
     /// How often in a row.
     pub count: u32,
@@ -332,11 +331,11 @@ pub struct Fault {
     pub last: Timestamp,
     /// The next try.
     pub next_try: Timestamp,
-    /// The inputs it failed with; with others we try at once.
+    /// The inputs that failed. With other inputs it is tried at once.
     pub inputs: String,
 }
 
-/// In what a fault arose.
+/// Where a fault arose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// In looking: the next good look ends it.

@@ -1,5 +1,5 @@
-//! What keeps an image out of a drive, found out before anything is done: a drive that several servers share and that holds
-//! another's image, and a BMC that does not fetch images in this way.
+//! What forbids inserting an image, checked before anything is done: a shared drive that holds another server's image, and a BMC
+//! that does not support the scheme of the URL.
 
 use super::{
     Deed, Finding,
@@ -9,15 +9,15 @@ use super::{
 use crate::server::{Media, Seen, without_secrets};
 
 impl Scene<'_> {
-    /// An image that is about to be inserted into a shared drive is ours. That is stored before it is done: whoever starts after a
-    /// crash, and with the status lost, must know which image to eject.
+    /// Marks the image that is about to be inserted into a shared drive as ours. That is stored first: after a crash with a lost
+    /// status, the operator must know which image to eject.
     pub(super) fn claim_drive(&mut self, url: &str, seen: &Seen) {
         if seen.shares_drives {
             self.record.anchor.image = Some(mark(url));
         }
     }
 
-    /// Remembers what the BMC shows of an image that we inserted, so that we know it again in its own words.
+    /// Remembers what the BMC shows for our image, so that it is recognised later.
     pub(super) fn mark_our_image(&mut self, seen: &Seen, url: &str) {
         if !seen.shares_drives {
             return;
@@ -30,13 +30,14 @@ impl Scene<'_> {
             Some(drive) if performed && inserted && is_preparing && drive.may_hold(url) => {
                 self.record.anchor.image = Some(mark_of(drive));
             }
-            // What is not in the drive, nor on its way there, is not ours any more: the next image in it may be another's.
+            // An image that is neither in the drive nor being inserted is no longer ours: the next image in the drive may be
+            // another server's.
             None if self.record.media.is_none() && !is_preparing => self.record.anchor.image = None,
             _ => {}
         }
     }
 
-    /// Stops at a drive that others share and that holds what is not ours.
+    /// Stops if a shared drive holds an image that is not ours.
     pub(super) fn leave_drive_of_others(&mut self, seen: &Seen, url: &str) -> Flow {
         self.mark_our_image(seen, url);
         let Some(drive) = occupied(seen).find(|drive| seen.shares_drives && !self.is_ours(drive)) else {
@@ -46,7 +47,7 @@ impl Scene<'_> {
         self.fail_to_act(Finding::DriveTaken { slot: drive.slot.clone(), image })
     }
 
-    /// Stops at a BMC that says that it does not fetch images by this scheme.
+    /// Stops if the BMC states that it does not support the scheme of the URL.
     pub(super) fn check_scheme(&mut self, seen: &Seen, url: &str) -> Flow {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         let schemes = &seen.image_schemes;
@@ -57,15 +58,15 @@ impl Scene<'_> {
         self.fail_to_act(Finding::SchemeRefused { schemes, image, scheme })
     }
 
-    /// Whether a drive holds something that is ours to eject.
+    /// Whether a drive holds an image that we may eject.
     pub(super) fn holds_our_image(&self, seen: &Seen) -> bool {
         occupied(seen).any(|drive| !seen.shares_drives || self.is_ours(drive))
     }
 
-    /// Whether we inserted it. That it is what we were ordered to insert says nothing: neighbours often run the same image.
+    /// Whether we inserted it. The same URL proves nothing: servers that share a drive often boot the same image.
     fn is_ours(&self, drive: &Media) -> bool {
         let shown = drive.image.as_deref().unwrap_or_default();
-        // Older versions marked an image by all that was shown of it.
+        // Older versions marked an image by the whole text that the BMC shows.
         let marks = [mark(shown), checksum(shown)];
         self.record.anchor.image.as_ref().is_some_and(|ours| marks.contains(ours))
     }
@@ -79,7 +80,7 @@ fn mark_of(drive: &Media) -> String {
     mark(drive.image.as_deref().unwrap_or_default())
 }
 
-/// Tells one image from another without repeating its URL, which may bear a ticket. BMCs add a port, or drop scheme and query.
+/// A mark for an image that does not contain its URL, which may contain a ticket. BMCs add a port, or drop scheme and query.
 fn mark(image: &str) -> String {
     let rest = image.split(['?', '#']).next().unwrap_or_default();
     let rest = rest.split_once("://").map_or(rest, |(_, rest)| rest);

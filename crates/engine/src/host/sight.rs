@@ -2,30 +2,31 @@
 
 use jiff::Timestamp;
 
+use super::BrakeLimit;
 use crate::{failure::Failure, server::Seen};
 
-/// Everything that a step may look at, besides what is wanted and remembered.
+/// Everything that a step can see, besides what is wanted and remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
     /// The time.
     pub now: Timestamp,
-    /// Fingerprint of how we would speak to the BMC now: address, system, version of the Secrets, trust.
+    /// Fingerprint of the present access to the BMC: address, system, versions of the Secrets, trust.
     pub inputs: String,
-    /// The part of `inputs` that tells which server this is: address and system.
+    /// The part of `inputs` that identifies the server: address and system.
     pub target: String,
     /// The last look at the server.
     pub bmc: Option<BmcSight>,
-    /// Whether the recorded consumer exists. Only looked up when a step inquires.
+    /// Whether the recorded consumer exists. Only looked up if a step asks for it.
     pub consumer: Presence,
     /// When the configuration of the current deployment was fetched for the first time.
     pub fetched: Option<Timestamp>,
-    /// Whether the one exists whose claim the object bears. Only looked up when a step inquires.
+    /// Whether the claimer on the object exists. Only looked up if a step asks for it.
     pub claimer: Presence,
-    /// Another host object that names the same server and was there first.
+    /// Another host object that was registered for the same server before.
     pub rival: Option<String>,
     /// What the fleet brake allows.
     pub granted: Vec<Ask>,
-    /// What the fleet brake said when it did not.
+    /// Its answer if it did not allow it.
     pub hold: Option<Hold>,
     /// Spreads hosts in time: anything, but always the same for one host.
     pub spread: u8,
@@ -53,24 +54,24 @@ pub struct Outcome {
     pub number: u64,
     /// Whether the BMC took it.
     pub result: Result<(), Failure>,
-    /// Whether an act that failed was certainly not carried out. An answer that did not come, or that blames a part behind the
-    /// BMC, says nothing about that.
+    /// Whether a failed act was certainly not carried out. A missing answer, or one that blames a component behind the BMC,
+    /// leaves that open.
     pub not_performed: bool,
 }
 
-/// Of whom a step needs to know whether it exists.
+/// Whose existence a step needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inquiry {
-    /// Of the recorded consumer.
+    /// The recorded consumer's.
     Consumer,
-    /// Of the one whose claim the object bears.
+    /// The claimer's on the object.
     Claimer,
 }
 
 /// Whether a consumer exists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Presence {
-    /// Nobody has looked.
+    /// Not looked up.
     #[default]
     NotLookedUp,
     /// It does.
@@ -79,14 +80,14 @@ pub enum Presence {
     Leaving,
     /// It does not exist.
     Gone,
-    /// We could not find out, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
 /// A permission that the fleet brake gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ask {
-    /// Take the power from a server that runs, or reset it.
+    /// Switch off or reset a server that runs.
     Disrupt,
     /// Begin a deployment.
     Deploy,
@@ -95,8 +96,8 @@ pub enum Ask {
 /// The fleet brake's "not now".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// Why, in a sentence.
-    pub why: String,
+    /// Why.
+    pub limit: BrakeLimit,
     /// When to ask again.
     pub until: Timestamp,
 }

@@ -13,14 +13,14 @@ use crate::{
     server::{BootOverride, Scope, Seen},
 };
 
-/// Whether a step goes on after a part of it, or ends there: what follows has to wait.
+/// Whether a step continues after a part of it, or ends there because the rest has to wait.
 pub(super) type Flow<T = ()> = ControlFlow<(), T>;
-/// What follows may be done now.
+/// The step continues.
 pub(super) const GO_ON: Flow = Flow::Continue(());
 /// The step ends here.
 pub(super) const STOP: Flow = Flow::Break(());
 
-/// Something to do to a server. Each is idempotent; whether it worked is seen at the next look, not by its answer.
+/// Something to do to a server. Each is idempotent. Whether it worked is shown by the next look, not by the BMC's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     /// Give it power.
@@ -102,26 +102,26 @@ pub struct Step {
     pub again: Option<Timestamp>,
     /// A permission that is needed to go on.
     pub ask: Option<Ask>,
-    /// Of whom the next step needs to know whether it exists.
+    /// Whose existence has to be looked up for the next step.
     pub inquire: Option<Inquiry>,
-    /// Whether the claim on the object is to be taken off: its claimer does not exist, and nothing was done for it. Then
-    /// nothing else is to be done.
+    /// Whether to remove the claim from the object, because its claimer does not exist and nothing was done for it. Then nothing
+    /// else is to be done.
     pub unclaim: bool,
-    /// Requests that are carried out with this step: they are taken off the object together with storing the anchor.
+    /// Requests that are carried out with this step. They are removed from the object in the same write as the anchor.
     pub heeded: Vec<Request>,
-    /// Whether another server answered than the one that was registered: nothing of it is this host's.
+    /// Whether a different server answered than the one that was registered: what was seen is not about this host.
     pub stranger: bool,
-    /// Whether the anchor on the object is not ours to overwrite: it cannot be read, or somebody has edited it.
+    /// Whether the anchor on the object must not be overwritten: it cannot be read, or somebody has edited it.
     pub leave_anchor: bool,
-    /// Whether nothing was decided yet, for want of a look: there is nothing to store.
+    /// Whether nothing was decided yet, because a look is missing: there is nothing to store.
     pub undecided: bool,
-    /// Whether the host can be forgotten.
+    /// Whether the host is done with: its finalizer can be removed.
     pub finished: bool,
-    /// Things the owner should know that are neither fault nor wait.
+    /// Information for the owner that is neither a fault nor a wait.
     pub notes: Vec<Note>,
     /// What just happened and is worth an event.
     pub events: Vec<Happening>,
-    /// What just happened and belongs into the timeline, oldest first.
+    /// What just happened, for the timeline, oldest first.
     pub moments: Vec<Moment>,
 }
 
@@ -130,7 +130,7 @@ pub struct Step {
 pub struct Moment {
     /// When.
     pub at: Timestamp,
-    /// In which phase, or to which.
+    /// The phase that the host was in from then on.
     pub phase: Phase,
     /// What.
     pub what: Happening,
@@ -139,7 +139,7 @@ pub struct Moment {
 /// Decides what follows from what is wanted, remembered and seen. Total and pure.
 pub fn step(goal: &Goal, remembered: Remembered, sight: &Sight) -> Step {
     let mut scene = Scene::open(goal, remembered, sight);
-    // Wherever the step has ended, all of it is in the scene.
+    // Wherever the step ended, its result is in the scene.
     let (Flow::Continue(()) | Flow::Break(())) = scene.play();
     scene.close()
 }
@@ -151,7 +151,7 @@ pub(super) enum Answers {
     Registered,
     /// Another one.
     Another,
-    /// Another one, and the owner wants it to be inspected.
+    /// Another one, and the owner has requested an inspection.
     Replacement,
 }
 
@@ -163,7 +163,7 @@ pub(super) struct Scene<'a> {
     pub(super) record: Record,
     anchor_before: Anchor,
     unreadable: Option<Failure>,
-    /// The fault that the object itself caused, as of the last step: it is found anew or it is gone.
+    /// The fault of the object as of the last step. It is found again in this step, or it is over.
     pub(super) object_fault_before: Option<Fault>,
     pub(super) wait_before: Option<Wait>,
     /// Whether the record was lost, and is rebuilt from the anchor in this step.
@@ -202,15 +202,15 @@ impl<'a> Scene<'a> {
         let unknown = anchor.is_none() && lost;
         let mut record = match (anchor, remembered.record) {
             (anchor, None) => Record::from_anchor(anchor.unwrap_or_default(), now),
-            // The anchor is stored first, so after a crash it is one ahead. One that is behind was brought back by
-            // somebody from an old copy of the object, and is not believed.
+            // The anchor is stored first, so after a crash it is one ahead. An older one was restored from an old copy of the
+            // object and is ignored.
             (Some(anchor), Some(record)) if anchor.seq > record.anchor.seq => catch_up(record, anchor),
             (_, Some(record)) => record,
         };
         let anchor_before = record.anchor.clone();
         let mut events = Vec::new();
         if unreadable.is_some() && record.anchor.seq == 0 {
-            // We know nothing yet. Whatever becomes of the annotation, a host in use must not pass for a free one.
+            // Nothing is known yet. Whatever happens to the annotation, a host in use must not look free.
             record.anchor = adopted_anchor(goal).unwrap_or(record.anchor);
         } else if unknown
             && remembered.proof != Some(Proof::Free)
@@ -218,20 +218,20 @@ impl<'a> Scene<'a> {
         {
             let is_proven = remembered.proof == Some(Proof::Deployed);
             record.anchor = Anchor { adopted: !is_proven, ..adopted };
-            // For all we know it was given power a moment ago.
+            // It may have been given power a moment ago.
             record.started = Some(now);
             let claim = record.anchor.claim_id().to_owned();
             events.push(if is_proven { Happening::TakenOver { claim } } else { Happening::Adopted { claim } });
         }
         if lost {
-            // Whether it was carried out is forgotten. A restart that does not come hurts less than a second one. But what was
-            // switched off for it is switched on again.
+            // Whether the restart was carried out is not known. A missing restart does less harm than a second one. But a server
+            // that was switched off for it is switched on again.
             record.rebooted = goal.reboot.clone().filter(|_| record.anchor.restarting != goal.reboot);
         }
         record.anchor.forget_other_requests(goal.power_request().as_ref());
         record.align(now);
         record.bound_times(now);
-        // Numbers of acts are never used twice, also not after a lost status: a sight must not look newer than it is.
+        // Numbers of acts are never used twice, even after a lost status: a sight must not look newer than it is.
         record.acted = record.acted.max(sight.bmc.as_ref().map_or(0, |bmc| bmc.after));
         let object_fault_before = record.fault.take_if(|fault| fault.origin == Origin::Object);
         if record.fault.is_none() {
@@ -302,11 +302,11 @@ impl<'a> Scene<'a> {
             self.record.anchor.version = Anchor::VERSION;
         }
         self.tell_outdated_request();
-        // A look that is never answered is taken again: the one who took it may be gone.
+        // A look that is never answered is taken again: its process may be gone.
         if self.look.is_some() && self.again.is_none() {
             self.again = Some(pace::later(self.now(), pace::LOOK_LIMIT));
         }
-        // What has happened on the way to here must be stored, or it would happen again.
+        // What has happened so far must be stored, or it would happen again.
         let undecided = self.undecided && self.events.is_empty() && self.record.anchor == self.anchor_before;
         Step {
             record: self.record,
@@ -348,9 +348,9 @@ impl<'a> Scene<'a> {
         self.object_fault(Finding::DuplicateHost { rival: rival.to_owned() })
     }
 
-    // What the phases build with.
+    // Building blocks of the phases.
 
-    /// Whether the server became free in this very step. Told by the time, so that the same step answers the same again.
+    /// Whether the server became free in this very step. Derived from the time, so that repeating the step gives the same result.
     pub(super) fn has_just_become_free(&self) -> bool {
         self.record.anchor.free_since == Some(self.now())
     }
@@ -390,7 +390,7 @@ impl<'a> Scene<'a> {
         (deep && self.is_news(bmc) && self.now().duration_since(bmc.at) <= pace::SIGHT_AGE).then_some(seen)
     }
 
-    /// What can be seen of the server, if it may be acted on; else looks, and waits for it.
+    /// What was seen of the server, if it is recent enough to act on; otherwise looks, and waits for that.
     pub(super) fn look_first(&mut self, scope: Scope, waiting: Waiting) -> Flow<&'a Seen> {
         if let Some(seen) = self.seen(scope) {
             return Flow::Continue(seen);
@@ -405,12 +405,12 @@ impl<'a> Scene<'a> {
         if self.keep_waiting_for_fault() || self.keep_waiting_through_look() {
             return;
         }
-        // We were away, or the look was answered and asked for again: a new wait begins.
+        // The operator was down, or the look was answered and requested again: a new wait begins.
         self.wait_before.take_if(|wait| self.sight.now >= pace::later(wait.since, pace::LOOK_LIMIT));
         self.wait(waiting, pace::LOOK_LIMIT);
     }
 
-    /// Looks again soon, because something is under way since `since`.
+    /// Looks again soon, because something has been in progress since `since`.
     pub(super) fn poll(&mut self, scope: Scope, since: Timestamp) {
         let elapsed = self.now().duration_since(since);
         let at = self.current_sight().map_or(self.now(), |bmc| pace::later(bmc.at, pace::poll(elapsed)));
@@ -433,7 +433,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Somebody else is waited for, and the look is only there to wait on better knowledge: the time goes on counting.
+    /// This look interrupts a wait for somebody else: the time of that wait continues to count.
     fn keep_waiting_through_look(&mut self) -> bool {
         let outlasts = |wait: &mut Wait| matches!(wait.what, Waiting::FleetBrake { .. } | Waiting::BootOverrideUnused);
         let now = self.now();
@@ -445,7 +445,7 @@ impl<'a> Scene<'a> {
         waits
     }
 
-    /// A try that comes when it was announced is nothing new to tell: what it brings is.
+    /// A try at its announced time is no news; its result is.
     fn keep_waiting_for_fault(&mut self) -> bool {
         let next_try = self.record.fault.as_ref().map(|fault| Waiting::NextTry(fault.failure.kind));
         let waited = next_try.is_some_and(|next_try| self.waited_for(&next_try));
@@ -455,7 +455,7 @@ impl<'a> Scene<'a> {
         waited
     }
 
-    /// Acts, and looks at what came of it. What is stored with this step is the reason for the act.
+    /// Acts, and looks at the effect. What is stored with this step explains the act.
     pub(super) fn act(&mut self, deed: Deed, acts: Vec<Act>, scope: Scope) {
         let now = self.now();
         let is_first = self.doing(deed).is_none();
@@ -486,7 +486,7 @@ impl<'a> Scene<'a> {
         self.record.doing.as_ref().filter(|doing| doing.what == deed)
     }
 
-    /// What was to be reached is reached. That a boot was ignored is over only when one is not.
+    /// The goal of the act is reached. The fault of an ignored boot ends only when a boot is not ignored.
     pub(super) fn settle(&mut self) {
         self.record.doing = None;
         let act = |fault: &Fault| fault.origin == Origin::Act && fault.failure.kind != Kind::BootIgnored;
@@ -495,7 +495,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The fault in acting is of no interest any more, because something else is to be done.
+    /// Drops a fault in acting, because something else is to be done.
     pub(super) fn drop_act_fault(&mut self) {
         self.record.fault.take_if(|fault| fault.origin == Origin::Act);
     }
@@ -516,7 +516,7 @@ impl<'a> Scene<'a> {
         self.record.wait = Some(Wait { what, since, deadline });
     }
 
-    /// Since when we wait for that.
+    /// Since when the host waits for that.
     pub(super) fn waiting_since(&self, what: &Waiting) -> Timestamp {
         self.wait_before.as_ref().filter(|wait| wait.what.is_like(what)).map_or(self.now(), |wait| wait.since)
     }
@@ -526,12 +526,12 @@ impl<'a> Scene<'a> {
         self.wait_before.as_ref().is_some_and(|wait| wait.what.is_like(what))
     }
 
-    /// Waits for somebody else. Such a wait cannot fail; it is brought up again from time to time.
+    /// Waits for somebody else. Such a wait cannot fail; a reminder is sent from time to time.
     pub(super) fn wait_for_others(&mut self, what: Waiting) {
         self.wait_with_reminder(what.clone(), Happening::StillWaiting(what));
     }
 
-    /// Waits for somebody else, and tells so again from time to time.
+    /// Waits for somebody else, and sends a reminder from time to time.
     pub(super) fn wait_with_reminder(&mut self, what: Waiting, reminder: Happening) {
         if self.now() >= pace::later(self.waiting_since(&what), pace::PATIENCE) {
             self.wait_before = None;
@@ -540,7 +540,7 @@ impl<'a> Scene<'a> {
         self.wait(what, pace::PATIENCE);
     }
 
-    /// Goes on if the fleet brake lets us; else waits for it.
+    /// Goes on if the fleet brake allows it; otherwise waits for it.
     pub(super) fn ask_brake(&mut self, ask: Ask) -> Flow {
         if self.sight.granted.contains(&ask) {
             return GO_ON;
@@ -549,11 +549,11 @@ impl<'a> Scene<'a> {
         let soon = self.now() + SignedDuration::from_secs(1);
         let hold = self.sight.hold.as_ref();
         self.again = Some(hold.map_or(soon, |hold| hold.until.max(soon)));
-        self.wait_for_others(Waiting::FleetBrake { why: hold.map(|hold| hold.why.clone()) });
+        self.wait_for_others(Waiting::FleetBrake { limit: hold.map(|hold| hold.limit.clone()) });
         STOP
     }
 
-    /// The host is let go of without having been cleaned up.
+    /// The host is deleted without having been cleaned up.
     pub(super) fn leave_as_it_is(&mut self, why: Neglect) {
         self.events.push(Happening::LeftAsItIs(why));
     }
@@ -562,29 +562,29 @@ impl<'a> Scene<'a> {
         self.notes.push(note);
     }
 
-    /// Tells what happened by an event, and keeps it in the timeline.
+    /// Sends an event, and adds it to the timeline.
     pub(super) fn tell(&mut self, what: Happening) {
         self.events.push(what.clone());
         self.remember(what);
     }
 
-    /// Tells what happened by an event.
+    /// Sends an event.
     pub(super) fn announce(&mut self, what: Happening) {
         self.events.push(what);
     }
 
-    /// Keeps in the timeline what happened.
+    /// Adds an entry to the timeline.
     pub(super) fn remember(&mut self, what: Happening) {
         self.remember_at(self.now(), what);
     }
 
-    /// The same of what happened at that time.
+    /// Adds an entry with that time.
     pub(super) fn remember_at(&mut self, at: Timestamp, what: Happening) {
         self.moments.push(Moment { at, phase: self.record.phase, what });
     }
 }
 
-/// The anchor of a host in use of which we know nothing.
+/// The anchor of a host in use of which nothing is known.
 fn adopted_anchor(goal: &Goal) -> Option<Anchor> {
     let claim = goal.claim.clone()?;
     Some(Anchor {
@@ -592,7 +592,7 @@ fn adopted_anchor(goal: &Goal) -> Option<Anchor> {
         deployment: goal.order.as_ref().map(|order| order.deployment.clone()),
         milestone: Milestone::Provisioned,
         adopted: true,
-        // Nobody knows when it was made, so it turns nobody's server off.
+        // When it was made is unknown, so it must not switch the server off.
         outdated: goal.power_request().map(|request| OutdatedRequest { request, since: Since::Claim }),
         ..Anchor::default()
     })

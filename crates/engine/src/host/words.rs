@@ -1,81 +1,81 @@
-//! The sentences that users read. A dialect lends the names of its fields; everything else is the same for all.
+//! The sentences that users read. A dialect provides the names of its fields; everything else is the same for all.
 
 use super::{
-    Author, Cause, ClaimChange, Finding, Happening, Neglect, Note, Passage, Since, Waiting, pace, recipe::Sign,
-    step::Act,
+    Ahead, Author, BrakeLimit, Cause, ClaimChange, Finding, Happening, Neglect, Note, Passage, Since, Waiting, pace,
+    recipe::Sign, step::Act,
 };
 use crate::{
     failure::{Failure, What},
     server::{BootProgress, without_secrets},
 };
 
-/// How a dialect calls what the sentences speak of, and how its users ask for something. Each is a part of a sentence.
+/// What a dialect calls the things in these sentences, and how its users request something. Each is part of a sentence.
 pub trait Words {
     /// The kind of its hosts.
     fn host_kind(&self) -> &'static str {
         "host"
     }
-    /// Where the claim stands on a host.
+    /// The field of a host with the claim.
     fn claim(&self) -> &'static str {
         "the claim"
     }
-    /// Where the id of the claim stands on a host.
+    /// The field of a host with the id of the claim.
     fn claim_id(&self) -> String {
         "the claim's id".to_owned()
     }
-    /// Where the order stands on a host.
+    /// The field of a host with the order.
     fn order(&self) -> &'static str {
         "an order"
     }
-    /// Where it is asked for power.
+    /// The field with the power request.
     fn power(&self) -> &'static str {
         "the power request"
     }
-    /// The request for power of this value.
+    /// The power request with this value.
     fn power_request(&self, online: bool) -> String {
         format!("{}: {online}", self.power())
     }
-    /// What lets a machine take a host whose server runs.
+    /// What allows a machine to claim a host whose server runs.
     fn claimable_while_running(&self) -> &'static str {
         "that it may be claimed while it runs"
     }
-    /// Where it is chosen which system of a BMC is meant.
+    /// The field that selects one of several systems of a BMC.
     fn system(&self) -> &'static str {
         "the system"
     }
-    /// Where the anchor stands on a host.
+    /// The field of a host with the anchor.
     fn anchor(&self) -> String {
         "the anchor".to_owned()
     }
-    /// Where a restart is asked for.
+    /// The field with the restart request.
     fn restart(&self) -> &'static str {
         "the restart request"
     }
-    /// How to ask for a restart.
+    /// How to request a restart.
     fn to_restart(&self) -> String {
         "ask for a restart".to_owned()
     }
-    /// How to ask for a restart once more.
+    /// How to request another restart.
     fn to_restart_again(&self) -> String {
         "ask for it once more".to_owned()
     }
-    /// How to end the claim of this id, whatever its claimer says.
+    /// How to end the claim of this id, even if its claimer exists.
     fn to_release(&self, claim: &str) -> String {
         format!("ask for the release of claim {claim}")
     }
-    /// How to have an adopted host provisioned for the claim of this id.
+    /// How to provision an adopted host for the claim of this id.
     fn to_provision(&self, claim: &str) -> String {
         format!("ask for it by the id {claim} of the claim")
     }
-    /// How to have the inventory taken again.
+    /// How to request a new inventory.
     fn to_inspect(&self) -> String {
         "ask for an inspection".to_owned()
     }
-    /// How to have a host forgotten at once.
+    /// How to delete a host at once.
     fn to_force_deletion(&self) -> String {
         "ask for its deletion by force".to_owned()
     }
-    /// How to ask for power anew.
+    /// How to renew a power request.
     fn to_ask_for_power(&self, online: bool) -> String {
         format!("ask for power {} again", if online { "on" } else { "off" })
     }
@@ -87,7 +87,7 @@ pub struct Neutral;
 
 impl Words for Neutral {}
 
-/// What is said of a host whose BMC tells nothing of the boot.
+/// The sentence for a host whose BMC reports nothing about the boot.
 pub const ASSUMED_BOOTED: &str =
     "Boot started, not observed: the BMC reports no boot progress, so what was ordered is assumed to have booted.";
 
@@ -123,8 +123,8 @@ impl Waiting {
                 "The result of the last virtual media action is not known; waiting for the BMC to finish it."
             }
             Self::NextTry(_) => "Waiting for the next try.",
-            Self::FleetBrake { why: None } => "Waiting for the fleet brake.",
-            Self::FleetBrake { why: Some(why) } => why,
+            Self::FleetBrake { limit: None } => "Waiting for the fleet brake.",
+            Self::FleetBrake { limit: Some(limit) } => return limit.tell(),
             Self::Order => return format!("Claimed; waiting for {}.", words.order()),
             Self::BootPermission { keeper } => {
                 return format!("Claimed; waiting for {keeper} to be ready before the server is booted.");
@@ -173,6 +173,58 @@ impl Waiting {
         };
         text.to_owned()
     }
+}
+
+impl BrakeLimit {
+    /// The sentence.
+    pub fn tell(&self) -> String {
+        let (ahead, allowed) = match self {
+            Self::Frozen => {
+                return "The fleet is frozen: nothing is switched off, reset, wiped or deployed (--freeze).".to_owned();
+            }
+            Self::Disruptions { ahead, per_minute } => (*ahead, power_offs(*per_minute)),
+            Self::Deployments { ahead, limit } => (*ahead, deployments(*limit)),
+            Self::Slots { used, limit, faulted, holders } => {
+                (Ahead::Exactly(0), slots(*used, *limit, *faulted, holders))
+            }
+        };
+        let ahead = match ahead {
+            Ahead::Exactly(0) => "next in queue".to_owned(),
+            Ahead::Exactly(1) => "1 host is ahead".to_owned(),
+            Ahead::Exactly(hosts) => format!("{hosts} hosts are ahead"),
+            Ahead::About(hosts) => format!("about {hosts} hosts are ahead"),
+        };
+        format!("Waiting for the fleet brake: {ahead}; {allowed}.")
+    }
+}
+
+fn power_offs(per_minute: u32) -> String {
+    match per_minute {
+        0 => "no power-offs are allowed (--max-disruptions-per-minute=0)".to_owned(),
+        1 => "1 power-off per minute is allowed (--max-disruptions-per-minute)".to_owned(),
+        _ => format!("{per_minute} power-offs per minute are allowed (--max-disruptions-per-minute)"),
+    }
+}
+
+fn deployments(limit: usize) -> String {
+    match limit {
+        0 => "no deployments are allowed (--max-deployments=0)".to_owned(),
+        1 => "1 deployment at a time is allowed (--max-deployments)".to_owned(),
+        _ => format!("{limit} deployments at a time are allowed (--max-deployments)"),
+    }
+}
+
+fn slots(used: usize, limit: usize, faulted: usize, holders: &[String]) -> String {
+    let by_faulted = match faulted {
+        0 => String::new(),
+        1 => ", 1 by a faulted host".to_owned(),
+        _ => format!(", {faulted} by faulted hosts"),
+    };
+    let more = match used.saturating_sub(holders.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{used} of {limit} deployment slots used{by_faulted}: {}{more} (--max-deployments)", holders.join(", "))
 }
 
 impl ClaimChange {
@@ -284,7 +336,7 @@ fn edited(how: &str, words: &dyn Words) -> String {
     )
 }
 
-/// What is told of a server that was not seen to boot what was ordered.
+/// The sentence for a server that was not seen to boot what was ordered.
 fn not_booted(progress: BootProgress, words: &dyn Words) -> String {
     let minutes = pace::BOOT_LIMIT.as_mins();
     let shown = match progress {
@@ -446,7 +498,7 @@ impl Note {
     }
 }
 
-/// What is said of a host that came to us in use.
+/// The sentence for an adopted host.
 fn adopted(claim: &str, words: &dyn Words) -> String {
     format!(
         "The host was created with a claim on it, so it is taken to be in use and is left as it is. To have it provisioned, {}.",

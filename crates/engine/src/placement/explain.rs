@@ -8,7 +8,7 @@ use crate::host::Words;
 /// How many of the nearest hosts are named.
 const NAMED: usize = 3;
 
-/// Why no host fits: how many hosts there are, what bars them, and which of them come closest.
+/// Why no host fits: how many hosts there are, why they do not fit, and which of them come closest.
 ///
 /// The text depends on the hosts alone, not on the time or on the order in which they were seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,12 +16,12 @@ pub struct Refusal {
     pool: Pool,
     named: Option<String>,
     hosts: usize,
-    /// How many hosts have this as the hardest of their bars.
+    /// How many hosts have this as their hardest bar.
     tally: BTreeMap<Hurdle, usize>,
     nearest: Vec<(String, Vec<Bar>)>,
 }
 
-/// Bars without their particulars. The later, the harder to get rid of: a claim ends, a server does not grow.
+/// Bars without details. Later ones are harder to remove: a claim ends, but a server gets no more memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Hurdle {
     Claimed,
@@ -45,7 +45,7 @@ impl Refusal {
             }
         }
         let hosts = barred.len();
-        // A host that is somebody else's is no near miss, however well it would fit.
+        // A claimed host is not one of the nearest, however well it would fit.
         barred.retain(|(_, bars)| !bars.iter().any(|bar| matches!(bar, Bar::Claimed(_))));
         barred.sort_by(|(left, few), (right, many)| (few.len(), left).cmp(&(many.len(), right)));
         barred.truncate(NAMED);

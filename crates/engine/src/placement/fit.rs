@@ -1,25 +1,25 @@
-//! What a claim asks of a host, and what of that a host lacks.
+//! What a claim requires of a host, and what a host lacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Availability, BootWay, Candidate, Capacity, MediaWays, Request, Taint};
 
-/// How much a host must have at least. Zero asks for nothing.
+/// Minimum hardware. Zero requires nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Requirements {
     /// Cores of all CPUs together.
     pub cores: u32,
     /// Memory in GB: 1000³ bytes, so that a server sold with 32 GiB has 32 GB in any case.
     pub memory_gb: u64,
-    /// A disk of so many GB: one disk, as many small ones do not hold a large image.
+    /// Size of one disk in GB: several small disks cannot hold a large image.
     pub disk_gb: u64,
 }
 
-/// Which labels a host must have. All terms must hold; no terms fit every host.
+/// Which labels a host must have. All terms must match; an empty selector matches every host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector(pub Vec<Term>);
 
-/// What is asked of one label.
+/// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
     /// The label's key.
@@ -28,7 +28,7 @@ pub struct Term {
     pub test: Test,
 }
 
-/// What is asked of the value of a label.
+/// A requirement on the value of a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Test {
     /// One of these.
@@ -46,20 +46,20 @@ pub fn domain<'a>(labels: &'a BTreeMap<String, String>, keys: &[String]) -> Opti
     keys.iter().find_map(|key| labels.get(key).filter(|name| !name.is_empty())).map(String::as_str)
 }
 
-/// Something that keeps a host from a claim.
+/// A reason why a host does not fit a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bar {
-    /// Somebody has it.
+    /// Somebody has claimed it.
     Claimed(String),
     /// Its server runs although nobody asked for it.
     Running,
     /// It is in this state.
     Unavailable(String),
-    /// It could not serve this claim lately, for this reason.
+    /// It could not serve this claim recently, for this reason.
     Refused(String),
-    /// It bears this taint, which the claim does not tolerate.
+    /// It has this taint, which the claim does not tolerate.
     Taint(Taint),
-    /// This term of the selector does not hold.
+    /// This term of the selector does not match.
     Label(Term),
     /// It is in another failure domain, or in none.
     Domain(Option<String>),
@@ -82,7 +82,7 @@ pub enum Bar {
 const GB: u64 = 1_000_000_000;
 
 impl Request {
-    /// What keeps a host from this claim; nothing if it fits.
+    /// Why a host does not fit this claim; empty if it fits.
     pub(super) fn bars(&self, host: &Candidate) -> Vec<Bar> {
         let mut bars = Vec::new();
         match &host.availability {
@@ -112,7 +112,7 @@ impl Request {
 }
 
 impl MediaWays {
-    /// What keeps a server from images of this scheme.
+    /// Why a server cannot boot images with this scheme.
     fn bar(&self, scheme: &str) -> Option<Bar> {
         let takes = self.schemes.is_empty() || self.schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme));
         if self.drives == 0 {

@@ -1,7 +1,7 @@
 //! Which host a claim gets, and why not another one.
 //!
-//! All waiting claims are placed together, oldest first, on one snapshot of the hosts, so that no two of them are promised
-//! the same. A claim that gets none learns what stood in the way.
+//! All waiting claims are placed together, oldest first, on one snapshot of the hosts, so that no host is given to two of them. A
+//! claim that gets none is told why.
 
 mod explain;
 mod fit;
@@ -21,25 +21,25 @@ pub use fit::{Bar, Requirements, Selector, Term, Test, domain};
 pub struct Request {
     /// Who claims: a name that users know, and the last tie-break.
     pub claimant: String,
-    /// Since when it waits. Who has waited longest goes first.
+    /// Since when it waits. The claim that has waited longest goes first.
     pub since: Timestamp,
     /// Only hosts of this pool.
     pub pool: Pool,
     /// Only the host of this name.
     pub named: Option<String>,
-    /// Taints that it does not mind.
+    /// Taints that it tolerates.
     pub tolerations: Vec<Toleration>,
     /// Only hosts with such labels.
     pub selector: Selector,
     /// Only hosts in this failure domain.
     pub failure_domain: Option<String>,
-    /// Labels that tell which failure domain a host is in. The first that it has counts.
+    /// Labels that name the failure domain of a host. The first that it has counts.
     pub domain_keys: Vec<String>,
-    /// What the host must have.
+    /// The minimum hardware of the host.
     pub requirements: Requirements,
     /// How its server is to boot.
     pub way: BootWay,
-    /// Hosts that could not serve this claim lately, and why in a word.
+    /// Hosts that could not serve this claim recently, each with its reason.
     pub refused_by: BTreeMap<String, String>,
     /// Claims of one group are spread over racks.
     pub group: String,
@@ -50,7 +50,7 @@ pub struct Request {
 pub enum Pool {
     /// In one namespace.
     Namespace(String),
-    /// Among all hosts that there are.
+    /// Among all hosts.
     Everything,
 }
 
@@ -64,7 +64,7 @@ impl Pool {
 }
 
 impl Request {
-    /// What it calls a host.
+    /// The name of a host, as this pool shows it.
     fn name_of(&self, host: &Candidate) -> String {
         match self.pool {
             Pool::Everything if !host.namespace.is_empty() => format!("{}/{}", host.namespace, host.name),
@@ -78,7 +78,7 @@ impl Request {
     }
 }
 
-/// A mark on a host that keeps claims away which do not tolerate it.
+/// A mark on a host that repels claims which do not tolerate it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taint {
     /// Key.
@@ -87,7 +87,7 @@ pub struct Taint {
     pub value: String,
 }
 
-/// A taint that a claim does not mind.
+/// A taint that a claim tolerates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toleration {
     /// Key.
@@ -121,50 +121,50 @@ pub struct Candidate {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Taints that keep away who does not tolerate them.
+    /// Taints. Only claims that tolerate them get the host.
     pub taints: Vec<Taint>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Whether it can be had.
+    /// Whether it can be claimed.
     pub availability: Availability,
     /// The rack that it is in.
     pub rack: Option<String>,
     /// What is known of its hardware; `None` before it was inspected.
     pub capacity: Option<Capacity>,
-    /// What is known of its virtual CD drives; `None` if nobody has looked.
+    /// What is known of its virtual CD drives; `None` before they were read.
     pub media: Option<MediaWays>,
-    /// Whether it can boot from the network; `None` if its BMC does not tell.
+    /// Whether it can boot from the network; `None` if its BMC does not report it.
     pub network_boot: Option<bool>,
-    /// When it was last released; `None` if nobody ever had it.
+    /// When it was last released; `None` if it never was.
     pub released: Option<Timestamp>,
 }
 
-/// Whether a host can be had.
+/// Whether a host can be claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Availability {
-    /// By whoever comes first.
+    /// It can.
     Free,
-    /// Somebody has it.
+    /// Somebody has claimed it.
     Claimed {
         /// Who.
         holder: String,
-        /// The group of the holder, if it is one that is spread.
+        /// The group of the claimer, if it has one.
         group: Option<String>,
     },
-    /// Its server runs although nobody asked for it: who knows who uses it?
+    /// Its server runs although nobody asked for it, so somebody may use it.
     Running,
-    /// Not now, in the words of its state.
+    /// Not now: it is in this state.
     Unavailable(String),
 }
 
-/// How much a server has.
+/// The hardware of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Capacity {
-    /// Cores of all CPUs; 0 if the BMC does not tell.
+    /// Cores of all CPUs; 0 if the BMC does not report them.
     pub cores: u32,
-    /// Memory; 0 if the BMC does not tell.
+    /// Memory; 0 if the BMC does not report it.
     pub memory_bytes: u64,
-    /// Sizes of the disks, as far as the BMC tells.
+    /// Sizes of the disks that the BMC reports.
     pub disk_bytes: Vec<u64>,
 }
 
@@ -173,11 +173,11 @@ pub struct Capacity {
 pub struct MediaWays {
     /// How many virtual CD drives its BMC shows.
     pub drives: u32,
-    /// Schemes of the image URLs that it takes; empty if it does not tell.
+    /// Schemes of the image URLs that it takes; empty if it states none.
     pub schemes: Vec<String>,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It gets this host.
@@ -204,10 +204,10 @@ pub fn place(requests: &[Request], hosts: &[Candidate]) -> Vec<Outcome> {
 
 type Rank<'a> = (u32, Reverse<u32>, Option<Timestamp>, &'a str, &'a str);
 
-/// One placing of everybody who waits.
+/// One placement of all waiting claims.
 struct Round<'a> {
     hosts: &'a [Candidate],
-    /// Hosts that were given away in this round, and to whom.
+    /// Hosts that were taken in this round, and by which request.
     given: HashMap<(&'a str, &'a str), &'a str>,
     /// How many hosts a group of a namespace has in a rack.
     crowds: HashMap<(&'a str, &'a str, &'a str), u32>,
@@ -248,7 +248,7 @@ impl<'a> Round<'a> {
         Outcome::Placed { namespace: host.namespace.clone(), name: host.name.clone() }
     }
 
-    /// How many hosts are left in each failure domain, for those who do not mind which one they get.
+    /// How many free hosts each failure domain has left, for claims that accept any of them.
     fn room(&self, request: &Request, hosts: &[&'a Candidate]) -> HashMap<&'a str, u32> {
         let mut room = HashMap::new();
         if request.failure_domain.is_some() {
@@ -264,8 +264,8 @@ impl<'a> Round<'a> {
         room
     }
 
-    /// Lower is better: few of the same group in the rack, then where most is left for those who must have this failure domain
-    /// (nobody must have none), then unused for longest, then by name.
+    /// Lower is better: first, few hosts of the same group in the rack; then, the failure domain with most hosts left (hosts
+    /// without one come first); then, the longest unused; then, by name.
     fn rank(&self, request: &Request, host: &'a Candidate, room: &HashMap<&str, u32>) -> Rank<'a> {
         let left = domain(&host.labels, &request.domain_keys)
             .map_or(u32::MAX, |domain| room.get(domain).copied().unwrap_or_default());

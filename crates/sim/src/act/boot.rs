@@ -11,10 +11,10 @@ use crate::reply::{Problem, Reply};
 use crate::serve::Asked;
 use crate::server::{Enabled, Mode, Override};
 
-/// Properties of a system that can be written and that nothing comes of.
+/// Properties of a system that can be written without effect.
 const IDLE: &[&str] = &["AssetTag", "HostName", "IndicatorLED", "LocationIndicatorActive", "PowerRestorePolicy", "Oem"];
 const READ_ONLY: &[&str] = &["PowerState", "Id", "UUID", "SerialNumber", "Status", "Model", "Manufacturer", "SKU"];
-/// Properties of `Boot` that can be written and that nothing comes of.
+/// Properties of `Boot` that can be written without effect.
 const IDLE_BOOT: &[&str] = &["BootOrder", "BootNext", "UefiTargetBootSourceOverride", "StopBootOnFault"];
 
 /// `to_settings`: it was sent to the settings object.

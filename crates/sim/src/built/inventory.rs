@@ -199,7 +199,7 @@ impl Built {
         self.node(path, "ComputerSystem.v1_16_0.ComputerSystem", body)
     }
 
-    /// What it is set to is laid over it.
+    /// Its setting is added later.
     fn boot(&self) -> Value {
         let rules = &self.personality.boot;
         let mut boot = json!({

@@ -1,12 +1,12 @@
-//! The user's images on disk, as far as somebody has read them.
+//! A disk cache of the user's images: the parts that were read.
 //!
 //! Fifty servers boot one image of a gigabyte: its server is asked for each byte once, and the fifty are served from here.
 //!
-//! - **What**: one version of one URL is one file. It has no name once it is open, so nothing is left behind by whatever ends us.
-//!   Images whose server tells no versions are not kept: nobody could say whether two parts fit together.
-//! - **How much**: the sizes of all images that are kept stay below a limit. The one that was not read for longest makes room, but
-//!   none that is being read; whoever finds no room is served as if there were no cache.
-//! - **When**: a part is fetched when the first reader wants it, by one request for all who do.
+//! - **What**: one version of one URL is one file. It has no name once it is open, so nothing is left behind when the process
+//!   ends. Images whose server sends no version are not cached: two parts might not fit together.
+//! - **How much**: the sizes of all images that are kept stay below a limit. The image that was unused for longest is
+//!   removed first, but none that is being read. Without room, an image is served as if there were no cache.
+//! - **When**: a part is fetched when the first reader needs it, with one request for all readers.
 //! - **Trouble**: when the disk is full or broken, readers are served from the user's server.
 
 mod extents;
@@ -33,11 +33,11 @@ const NAMES: u32 = 100;
 
 /// What all readers of kept images together may have in memory, in a buffer each.
 const BUFFERS: usize = 4 * 1024 * 1024;
-/// More makes nobody faster.
+/// More do not make it faster.
 const LARGEST_BUFFER: usize = 512 * 1024;
 const SMALLEST_BUFFER: usize = 64 * 1024;
 
-/// A folder in which images are kept while somebody may want them.
+/// A folder with cached images.
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
@@ -106,11 +106,13 @@ impl Cache {
             return Some(stored);
         }
         if !locked.make_room(version.size(), self.limit) {
-            tracing::info!(origin = url.origin(), "no room to keep an ISO on disk; it is read from its server");
+            tracing::info!(origin = url.origin(), "no room to cache an ISO on disk; reading it from its server");
             return None;
         }
         let file = (self.make)(&self.folder)
-            .inspect_err(|error| tracing::warn!(%error, "no file to keep an ISO in; it is read from its server"))
+            .inspect_err(
+                |error| tracing::warn!(%error, "cannot create a cache file for an ISO; reading it from its server"),
+            )
             .ok()?;
         let stored = Arc::new(Stored::new(file, version.size()));
         let used = locked.uses;
@@ -137,7 +139,7 @@ impl Shelf {
         Some(kept.stored.clone())
     }
 
-    /// Lets go of what nobody reads, the longest unused first, if that helps.
+    /// Removes images that nobody reads, the longest unused first, if that makes enough room.
     fn make_room(&mut self, needed: u64, limit: u64) -> bool {
         let is_idle = |kept: &Kept| Arc::strong_count(&kept.stored) == 1;
         let busy: u64 = self.images.iter().filter(|kept| !is_idle(kept)).map(|kept| kept.stored.size()).sum();
@@ -157,7 +159,7 @@ impl Shelf {
     }
 }
 
-/// Somebody who reads a stored image.
+/// A reader of a cached image.
 #[derive(Debug)]
 pub(super) struct Reader(Arc<Cache>);
 
@@ -184,7 +186,7 @@ fn buffer_for(readers: usize) -> usize {
 fn nameless_file(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
-    // Whoever else makes one here just now has another name in a moment.
+    // Another process may create one here at the same time; the next name differs.
     let mut made = Err(io::Error::from(io::ErrorKind::AlreadyExists));
     for number in 0..NAMES {
         let path = folder.join(format!("{number}{SUFFIX}"));
@@ -211,7 +213,7 @@ fn remove_leftovers(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What another process has removed already is as good.
+/// If another process has removed it already, that counts as success.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

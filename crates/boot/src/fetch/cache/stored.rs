@@ -16,13 +16,13 @@ use crate::fetch::FetchError;
 
 /// What is fetched at least: BMCs ask for little, and mostly for what follows next.
 const RUN_AT_LEAST: u64 = 256 * 1024;
-/// What is fetched at most for a reader who may leave at any moment.
+/// The maximum that is fetched for a reader that may disconnect at any time.
 const RUN_AT_MOST: u64 = 16 * 1024 * 1024;
 /// How much of one image is fetched at once. Readers of other places wait for their turn: fifty of them must be no fifty
 /// connections to the user's server.
 const RUNS_AT_ONCE: usize = 8;
 
-/// One version of an image. The file has no name: it is gone with us, whatever we die of.
+/// One version of an image. The file has no name: it is gone when the process ends.
 #[derive(Debug)]
 pub(crate) struct Stored {
     file: Arc<File>,
@@ -46,7 +46,7 @@ pub(crate) struct Going {
     failed: Option<FetchError>,
 }
 
-/// A part that is being fetched. When it is dropped, whoever still needs it may begin anew.
+/// A part that is being fetched. When it is dropped, another reader may start again.
 #[derive(Debug)]
 pub(crate) struct Run {
     stored: Arc<Stored>,
@@ -61,7 +61,7 @@ pub(crate) enum Found {
     Here(u64),
     /// It is being fetched.
     Coming(watch::Receiver<Going>),
-    /// Nobody fetches it: whoever asked does, for all.
+    /// Nobody fetches it: the caller does, for all readers.
     Missing(Run),
     /// It will not come to the disk.
     Nowhere,
@@ -76,7 +76,7 @@ impl Stored {
         self.size
     }
 
-    /// Looks for the beginning of a range that somebody wants.
+    /// Looks for the beginning of a requested range.
     pub(crate) fn find(self: &Arc<Self>, wanted: &Range<u64>) -> Found {
         let mut progress = self.progress();
         if let Some(until) = progress.have.end_of(wanted.start) {
@@ -96,7 +96,7 @@ impl Stored {
 
     /// Reads at least one byte into a buffer, and makes it as long as that.
     pub(crate) async fn read(&self, at: u64, mut buffer: BytesMut) -> io::Result<BytesMut> {
-        // What is in memory is copied at once; a thread for that would cost more than the copy. A disk may take its time, elsewhere.
+        // What is in memory is copied at once: a thread would cost more than the copy. A slow disk is read in another thread.
         let now = preadv2(&self.file, &mut [IoSliceMut::new(&mut buffer)], at, ReadWriteFlags::NOWAIT);
         let read = match now {
             Ok(read) if read > 0 => read,
@@ -120,11 +120,11 @@ impl Stored {
         self.turns.acquire().await.ok()
     }
 
-    /// From now on nothing is written, and what cannot be read is not here.
+    /// From now on nothing is written, and what cannot be read counts as missing.
     pub(crate) fn give_up(&self, error: &io::Error) {
         let mut progress = self.progress();
         if !progress.given_up {
-            tracing::warn!(%error, "an ISO cannot be kept on disk; it is read from its server");
+            tracing::warn!(%error, "cannot cache an ISO on disk; reading it from its server");
         }
         progress.given_up = true;
     }
@@ -171,7 +171,7 @@ impl Run {
         }
     }
 
-    /// Tells everybody who waits why nothing more comes.
+    /// Tells all waiting readers why nothing more comes.
     pub(crate) fn fail(self, error: FetchError) {
         self.going.send_modify(|going| going.failed = Some(error));
     }
@@ -179,7 +179,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // Before the sender goes: whoever wakes up because of that must not find this run again.
+        // Before the sender is dropped: a reader that wakes up must not find this run again.
         self.stored.progress().runs.retain(|(range, _)| *range != self.range);
     }
 }

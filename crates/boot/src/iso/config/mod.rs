@@ -8,7 +8,7 @@ mod systemd_boot;
 
 use super::parameters::Parameters;
 
-/// Who reads the file.
+/// The boot loader that reads the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dialect {
     /// GRUB 2 script.
@@ -103,8 +103,8 @@ fn length<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> usize {
     words.into_iter().map(|word| word.len() + 1).sum()
 }
 
-/// Adds to a line of plain words. What stands behind `--` or `---` is for others than the kernel: init, the installed
-/// system. So ours go before it.
+/// Adds to a line of plain words. What follows `--` or `---` is not for the kernel: init, the installed system. So ours go before
+/// it.
 fn extend(line: &[u8], missing: &[&str]) -> Vec<u8> {
     let end = line.trim_ascii_end().len();
     let dashes = words(line).find(|word| matches!(*word, b"--" | b"---"));

@@ -91,7 +91,7 @@ fn read(lines: &[&[u8]]) -> Menu {
     menu
 }
 
-/// `kernel` also starts modules and boot sectors: syslinux tells them by their extensions.
+/// `kernel` also starts modules and boot sectors: syslinux recognises them by their extensions.
 fn is_linux(path: &[u8]) -> bool {
     let modules: [&[u8]; 7] = [b".c32", b".com", b".cbt", b".bss", b".bs", b".bin", b".0"];
     !path.is_empty() && !modules.iter().any(|extension| path.ends_with(extension))

@@ -94,7 +94,7 @@ impl Fat {
             4085..65_525 => Width::Fat16,
             _ => Width::Fat32,
         };
-        // A table that is too short limits the clusters, whatever the size says.
+        // A table that is too short limits the clusters, whatever size is given.
         let entries = u32::try_from(table * 8 / width.bits()).unwrap_or(u32::MAX);
         let is_32 = width == Width::Fat32;
         let flags = le16(boot, 40);

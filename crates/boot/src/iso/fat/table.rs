@@ -7,7 +7,7 @@ use crate::iso::canvas::Canvas;
 use crate::iso::source::Source;
 
 impl Fat {
-    /// Follows a chain for at most that many clusters, so a loop costs no more than the file says.
+    /// Follows a chain for at most that many clusters, so a loop costs no more than the size of the file.
     pub(super) async fn chain<S: Source>(
         &self,
         canvas: &mut Canvas<'_, S>,
@@ -34,7 +34,7 @@ impl Fat {
         Ok(if next >= self.last_mark() & !7 { None } else { Some(next) })
     }
 
-    /// Adds free clusters to a chain, and says so in every copy of the table.
+    /// Adds free clusters to a chain, in every copy of the table.
     pub(super) async fn extend<S: Source>(
         &mut self,
         canvas: &mut Canvas<'_, S>,
@@ -68,7 +68,7 @@ impl Fat {
         Ok(None)
     }
 
-    /// FAT32 notes how much is free, and where to look. A note that makes no sense is left alone: nobody believes it.
+    /// FAT32 stores how much is free, and where to look. A value that makes no sense is left as it is: drivers ignore it.
     async fn tell_free<S: Source>(&self, canvas: &mut Canvas<'_, S>, taken: u64, last: u32) -> Result<(), IsoError> {
         let Some(info) = self.info.map(|info| self.offset + info) else { return Ok(()) };
         let sector = canvas.read(info, 512).await?;
@@ -118,7 +118,7 @@ impl Fat {
                     *low = new[0];
                     *high = *high & 0xf0 | new[1] & 0x0f;
                 }
-                // The top four bits are somebody else's.
+                // The top four bits are reserved.
                 (Width::Fat32, [.., top]) => {
                     let kept = byte(&[*top], 0) & 0xf0;
                     bytes = vec![new[0], new[1], new[2], kept | new[3] & 0x0f];

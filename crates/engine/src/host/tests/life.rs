@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Act, Ask, Goal, Milestone, Neutral, Phase, Road, step},
+    host::{Act, Ask, BrakeLimit, Goal, Milestone, Neutral, Phase, Road, Waiting, step},
     server::{BootMode, Scope},
 };
 
@@ -130,7 +130,11 @@ fn what_the_brake_holds_waits_and_says_so() {
     world.run(3600);
     assert_eq!(world.acts(), [""; 0]);
     let wait = world.record().wait.unwrap();
-    assert_eq!((wait.what.name(), wait.what.tell(&Neutral).as_str()), ("FleetBrake", "The fleet is frozen."));
+    assert_eq!(wait.what, Waiting::FleetBrake { limit: Some(BrakeLimit::Frozen) });
+    assert_eq!(
+        wait.what.tell(&Neutral),
+        "The fleet is frozen: nothing is switched off, reset, wiped or deployed (--freeze)."
+    );
     world.braked = false;
     world.run_to(Phase::Provisioned);
 }

@@ -7,7 +7,9 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Anchor, AuthHold, Consumer, Deed, Goal, Milestone, Neutral, Phase, Presence, Proof, Undo},
+    host::{
+        Anchor, AuthHold, BrakeLimit, Consumer, Deed, Goal, Milestone, Neutral, Phase, Presence, Proof, Undo, Waiting,
+    },
     server::{BootTarget, PowerState},
 };
 
@@ -27,6 +29,21 @@ fn a_status_lost_at_any_time_is_rebuilt_and_the_deployment_goes_on() {
         assert_eq!(world.server.starts, 1, "lost after {after} turns");
         assert!(!world.anchor().adopted);
     }
+}
+
+#[test]
+fn a_wait_for_the_brake_goes_on_if_an_earlier_version_stored_it_as_a_sentence() {
+    let mut world = World::with(ordered("a", IMAGE));
+    world.braked = true;
+    world.run(600);
+    let since = world.record().wait.unwrap().since;
+    let mut stored = serde_json::to_value(world.record()).unwrap();
+    stored["wait"]["what"] = serde_json::json!({"FleetBrake": {"why": "Waiting for the fleet brake: next in queue."}});
+    world.status = serde_json::from_value(stored).unwrap();
+    assert_eq!(world.record().wait.unwrap().what, Waiting::FleetBrake { limit: None });
+    world.run(60);
+    let wait = world.record().wait.unwrap();
+    assert_eq!((wait.what, wait.since), (Waiting::FleetBrake { limit: Some(BrakeLimit::Frozen) }, since));
 }
 
 #[test]

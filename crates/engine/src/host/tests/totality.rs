@@ -11,9 +11,9 @@ use crate::{
     failure::{Failure, Kind},
     hardware::{Hardware, Part},
     host::{
-        Anchor, Ask, AuthHold, Author, BmcSight, Deed, Deletion, Disarming, Doing, Fault, Goal, Milestone, Moving,
-        Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Presence, Proof, Record, Remembered, Road, Sight, Since,
-        Unread, Wait, Waiting, step,
+        Ahead, Anchor, Ask, AuthHold, Author, BmcSight, BrakeLimit, Deed, Deletion, Disarming, Doing, Fault, Goal,
+        Milestone, Moving, Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Presence, Proof, Record, Remembered,
+        Road, Sight, Since, Unread, Wait, Waiting, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -133,7 +133,8 @@ fn wait() -> impl Strategy<Value = Wait> {
         Waiting::PoweringOff,
         Waiting::Booting,
         Waiting::PowerUnsettled,
-        Waiting::FleetBrake { why: None },
+        Waiting::FleetBrake { limit: None },
+        Waiting::FleetBrake { limit: Some(BrakeLimit::Disruptions { ahead: Ahead::About(10), per_minute: 5 }) },
         Waiting::BootOverrideUnused,
         Waiting::Inspecting,
         Waiting::NextTry(Kind::ConsumerMismatch),

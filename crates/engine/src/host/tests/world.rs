@@ -13,9 +13,9 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Act, Anchor, Author, BmcSight, Deed, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Moment, Neutral,
-        Note, Outcome, Phase, PowerRequest, Presence, Proof, Recipe, Record, Remembered, Request, Road, Sight, Starts,
-        Step, Undo, step,
+        Act, Anchor, Author, BmcSight, BrakeLimit, Deed, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Moment,
+        Neutral, Note, Outcome, Phase, PowerRequest, Presence, Proof, Recipe, Record, Remembered, Request, Road, Sight,
+        Starts, Step, Undo, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -245,7 +245,7 @@ impl World {
                 sight.claimer = self.claimer.clone();
             } else if let Some(ask) = next.ask.filter(|_| sight.hold.is_none()) {
                 if self.braked {
-                    sight.hold = Some(Hold { why: "The fleet is frozen.".into(), until: self.now + secs(30) });
+                    sight.hold = Some(Hold { limit: BrakeLimit::Frozen, until: self.now + secs(30) });
                 } else {
                     sight.granted.push(ask);
                 }
