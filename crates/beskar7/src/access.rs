@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use api::beskar7::PhysicalHost;
 use controllers::api_client;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, TypeMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::ObjectList;
+use kube::discovery::ApiResource;
 use kube::{Api, Client, Config};
+
+use crate::dialects::HostKind;
 
 /// How long we try to reach the API server before we say that it cannot be reached.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -99,18 +101,27 @@ fn explain_kubeconfig(error: KubeconfigError) -> anyhow::Error {
 }
 
 impl Access {
+    /// The way to an API server in this process.
+    #[cfg(test)]
+    pub(crate) fn to(client: Client) -> Self {
+        Self { namespace: client.default_namespace().to_owned(), client, url: "in this process".to_owned() }
+    }
+
     /// Where the API server is.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The hosts of one namespace, or of all.
-    pub(crate) fn hosts(&self, namespace: Option<&str>) -> Hosts {
+    /// The hosts of one kind, of one namespace or of all.
+    pub(crate) fn hosts(&self, kind: &'static dyn HostKind, namespace: Option<&str>) -> Hosts {
+        let resource = kind.resource();
+        let namespace = namespace.filter(|_| kind.has_namespaces());
         let api = match namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
         };
-        Hosts { api, access: self.clone(), everywhere: namespace.is_none() }
+        let everywhere = kind.has_namespaces() && namespace.is_none();
+        Hosts { kind, api, resource, access: self.clone(), everywhere }
     }
 
     /// Fails if there is certainly no such namespace. Who may not ask about it is not told.
@@ -127,11 +138,6 @@ impl Access {
     pub(crate) fn explain(&self, error: kube::Error) -> anyhow::Error {
         match error {
             kube::Error::Api(status) => match status.code {
-                // The API server names what it looked for if it knows the kind; for an unknown kind it has no words.
-                404 if !status.is_not_found() => anyhow!(
-                    "the cluster at {} does not know PhysicalHosts: install the CRDs: beskar7 crds | kubectl apply --server-side -f -",
-                    self.url
-                ),
                 401 => anyhow!("the API server at {} does not accept your credentials: log in again", self.url),
                 _ => anyhow!("{}", status.message),
             },
@@ -148,11 +154,14 @@ impl Access {
     }
 }
 
-/// Hosts at the API server, with errors that people understand.
+/// Hosts of one kind at the API server, with errors that people understand.
 #[derive(Clone)]
 pub(crate) struct Hosts {
+    /// What they are.
+    pub(crate) kind: &'static dyn HostKind,
     /// For what is not here.
-    pub(crate) api: Api<PhysicalHost>,
+    pub(crate) api: Api<DynamicObject>,
+    resource: ApiResource,
     access: Access,
     everywhere: bool,
 }
@@ -163,12 +172,16 @@ impl Hosts {
         self.page(&ListParams::default().limit(1)).await.map(drop)
     }
 
-    /// Gives all hosts to `take`, page by page.
-    pub(crate) async fn each(&self, labels: Option<&str>, mut take: impl FnMut(PhysicalHost)) -> anyhow::Result<()> {
+    /// Gives all hosts to `take`, page by page, until it fails.
+    pub(crate) async fn each(
+        &self,
+        labels: Option<&str>,
+        mut take: impl FnMut(DynamicObject) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let mut params = ListParams { label_selector: labels.map(str::to_owned), ..ListParams::default() }.limit(PAGE);
         loop {
             let page = self.page(&params).await?;
-            page.items.into_iter().for_each(&mut take);
+            page.items.into_iter().map(|object| self.clean(object)).try_for_each(&mut take)?;
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(()),
@@ -176,17 +189,26 @@ impl Hosts {
         }
     }
 
-    async fn page(&self, params: &ListParams) -> anyhow::Result<ObjectList<PhysicalHost>> {
+    async fn page(&self, params: &ListParams) -> anyhow::Result<ObjectList<DynamicObject>> {
         self.api.list(params).await.map_err(|error| self.explain(error))
     }
 
     /// The host of that name, if there is one.
-    pub(crate) async fn get(&self, name: &str) -> anyhow::Result<Option<PhysicalHost>> {
-        self.api.get_opt(name).await.map_err(|error| self.explain(error))
+    pub(crate) async fn get(&self, name: &str) -> anyhow::Result<Option<DynamicObject>> {
+        let object = self.api.get_opt(name).await.map_err(|error| self.explain(error))?;
+        Ok(object.map(|object| self.clean(object)))
+    }
+
+    /// As people want to see it: with its kind, which lists may leave out, and without what only the API server needs.
+    fn clean(&self, mut object: DynamicObject) -> DynamicObject {
+        object.metadata.managed_fields = None;
+        let types = || TypeMeta { api_version: self.resource.api_version.clone(), kind: self.resource.kind.clone() };
+        object.types.get_or_insert_with(types);
+        object
     }
 
     /// Changes a host by a merge patch; `None` if it was changed by somebody else since.
-    pub(crate) async fn patch(&self, name: &str, patch: &serde_json::Value) -> anyhow::Result<Option<PhysicalHost>> {
+    pub(crate) async fn patch(&self, name: &str, patch: &serde_json::Value) -> anyhow::Result<Option<DynamicObject>> {
         let params = PatchParams { field_manager: Some("beskar7-cli".to_owned()), ..PatchParams::default() };
         match self.api.patch(name, &params, &Patch::Merge(patch)).await {
             Ok(host) => Ok(Some(host)),
@@ -198,6 +220,12 @@ impl Hosts {
     /// What to say, and what to do.
     pub(crate) fn explain(&self, error: kube::Error) -> anyhow::Error {
         match error {
+            // The API server names what it looked for if it knows the kind; for an unknown kind it has no words.
+            kube::Error::Api(status) if status.code == 404 && !status.is_not_found() => anyhow!(
+                "the cluster at {} does not know {}s: install the CRDs: beskar7 crds | kubectl apply --server-side -f -",
+                self.access.url,
+                self.resource.kind
+            ),
             kube::Error::Api(status) if status.code == 403 && self.everywhere => {
                 anyhow!("{}. Choose a namespace with --namespace, or have the role granted to you", status.message)
             }

@@ -5,7 +5,7 @@ use std::future::Future;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
-use crate::{apply, completion, crds, demo, hosts, power, run, show, sim, standalone, version};
+use crate::{apply, completion, crds, demo, hosts, power, roles, run, show, sim, standalone, version};
 
 const ABOUT: &str = "\
 Turns racks of servers into Kubernetes nodes.
@@ -65,6 +65,9 @@ enum Command {
     /// Print the custom resource definitions
     #[command(after_help = crds::EXAMPLES)]
     Crds,
+    /// Print the role that the operator needs
+    #[command(long_about = roles::ABOUT, after_help = roles::EXAMPLES)]
+    Roles(roles::Args),
     /// Print a script that completes commands in your shell
     #[command(after_help = completion::EXAMPLES)]
     Completion(completion::Args),
@@ -87,6 +90,7 @@ impl Cli {
             Command::Power(args) => block_on(power::execute(&args)),
             Command::Sim(args) => sim::execute(&args),
             Command::Crds => crds::execute(),
+            Command::Roles(args) => roles::execute(&args),
             Command::Completion(args) => completion::execute(&args),
             Command::Version => version::execute(),
         }

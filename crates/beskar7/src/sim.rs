@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::builder::PossibleValuesParser;
-use sim::{Bmc, BmcSpec, Endpoint, Fleet, FleetSpec, Personality, PowerState, ServeSpec, Timing, Tree, Trust};
+use sim::{Bmc, BmcSpec, Endpoint, Fleet, FleetSpec, Personality, PowerState, ServeSpec, Timing, Tree};
 
+use crate::dialects::Simulated;
 use crate::logs::LogArgs;
 use crate::output::{self, Paper};
+use crate::run::DialectArgs;
 use crate::table::{Cell, Column};
 use crate::{human, limits, shutdown, table};
 
@@ -64,12 +66,14 @@ pub(crate) struct Args {
     /// Prefix of the names
     #[arg(long, value_name = "PREFIX", default_value = "sim")]
     name: String,
-    /// Write a Secret and a PhysicalHost for each to this file; - is standard output
+    /// Write the objects that make them known, such as a Secret and a PhysicalHost each, to this file; - is standard output
     #[arg(long, value_name = "FILE")]
     manifests: Option<PathBuf>,
     /// Namespace in the manifests
     #[arg(short, long, default_value = "default")]
     namespace: String,
+    #[command(flatten)]
+    dialects: DialectArgs,
     #[command(flatten)]
     place: PlaceArgs,
     #[command(flatten)]
@@ -151,10 +155,10 @@ async fn run(args: &Args, fleet: &Fleet) -> anyhow::Result<()> {
         // What is piped on must be the manifests alone.
         Some(file) if file == Path::new("-") => {
             output::remark(&told);
-            output::print(&args.write_manifests(endpoints))?;
+            output::print(&args.write_manifests(endpoints)?)?;
         }
         Some(file) => {
-            let text = args.write_manifests(endpoints);
+            let text = args.write_manifests(endpoints)?;
             write_whole(file, &text).with_context(|| format!("cannot write {}", file.display()))?;
             output::line(&told)?;
         }
@@ -211,8 +215,25 @@ impl Args {
         Ok(Fleet::from_bmcs(bmcs.collect()))
     }
 
-    fn write_manifests(&self, endpoints: &[Endpoint]) -> String {
-        sim::manifests(endpoints, &self.namespace, Trust::Pin)
+    /// Each server is made known once, to the dialects in turn: two objects that name one server are rivals.
+    fn write_manifests(&self, endpoints: &[Endpoint]) -> anyhow::Result<String> {
+        let mut text = String::new();
+        for (endpoint, kind) in endpoints.iter().zip(self.dialects.kinds().into_iter().cycle()) {
+            let credentials = endpoint.bmc().credentials();
+            let fingerprint = endpoint.certificate().map(|certificate| certificate.fingerprint());
+            let manifests = kind.register(&Simulated {
+                name: endpoint.bmc().name(),
+                namespace: &self.namespace,
+                address: &endpoint.url(),
+                username: &credentials.username,
+                password: &credentials.password,
+                fingerprint: fingerprint.as_deref(),
+            });
+            for manifest in manifests {
+                text.extend(["---\n", &serde_saphyr::to_string(manifest.object())?]);
+            }
+        }
+        Ok(text)
     }
 
     fn list(&self, endpoints: &[Endpoint]) -> String {

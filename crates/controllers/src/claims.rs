@@ -148,7 +148,7 @@ impl<D: ClaimDialect> Loop for ClaimLoop<D> {
             let claims = store.state();
             claims.iter().map(|claim| (claim.namespace().unwrap_or_default(), D::phase(claim))).collect()
         };
-        self.metrics.follow_machines(D::NAME, D::PHASES, claims);
+        self.metrics.follow_claims(D::NAME, D::PHASES, claims);
     }
 
     async fn decide(&self, seen: Arc<D::Claim>) -> Result<Option<Duration>, WriteError> {

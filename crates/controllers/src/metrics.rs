@@ -112,12 +112,12 @@ impl Metrics {
         self.0.sources.lock().hosts.insert(dialect, Census { words: states, ask: Arc::new(hosts) });
     }
 
-    /// Counts the machines of a dialect in the same way, by their phases.
-    pub fn follow_machines<F>(&self, dialect: &'static str, phases: &'static [&'static str], machines: F)
+    /// Counts the claims of a dialect in the same way, by their phases. Users know them as machines.
+    pub fn follow_claims<F>(&self, dialect: &'static str, phases: &'static [&'static str], claims: F)
     where
         F: Fn() -> Vec<(String, &'static str)> + Send + Sync + 'static,
     {
-        self.0.sources.lock().machines.insert(dialect, Census { words: phases, ask: Arc::new(machines) });
+        self.0.sources.lock().claims.insert(dialect, Census { words: phases, ask: Arc::new(claims) });
     }
 
     /// Shows whether this replica leads.
@@ -182,7 +182,7 @@ struct Sources(Mutex<SourcesInner>);
 #[derive(Default)]
 struct SourcesInner {
     hosts: BTreeMap<&'static str, Census>,
-    machines: BTreeMap<&'static str, Census>,
+    claims: BTreeMap<&'static str, Census>,
     leading: Option<watch::Receiver<bool>>,
     brake: Option<Arc<Brake>>,
 }
@@ -242,11 +242,11 @@ impl Collector for Sources {
             }
         }
         let help = "Machines, as the leader sees them now.";
-        let mut machines = encoder.encode_descriptor("machines", help, None, MetricType::Gauge)?;
-        for ((dialect, namespace), phases) in self.count(|inner| &inner.machines) {
+        let mut claims = encoder.encode_descriptor("machines", help, None, MetricType::Gauge)?;
+        for ((dialect, namespace), phases) in self.count(|inner| &inner.claims) {
             for (phase, count) in phases {
-                let labels = MachineLabels { dialect, namespace: namespace.clone(), phase };
-                gauge(machines.encode_family(&labels)?, count)?;
+                let labels = ClaimLabels { dialect, namespace: namespace.clone(), phase };
+                gauge(claims.encode_family(&labels)?, count)?;
             }
         }
         let (leading, load) = {
@@ -307,7 +307,7 @@ struct HostLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct MachineLabels {
+struct ClaimLabels {
     dialect: &'static str,
     namespace: String,
     phase: &'static str,

@@ -5,18 +5,19 @@ mod screen;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use api::beskar7::{Beskar7Machine, PhysicalHost, states};
 use controllers::brake::BrakeConfig;
+use controllers::dialects::Dialect;
 use controllers::operator::Config;
-use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use serde_json::json;
+use kube::api::{DeleteParams, DynamicObject, ListParams};
+use kube::{Api, Client, ResourceExt};
 use sim::{Fleet, FleetSpec, Personality, Timing};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::standalone::{Site, dial, register, work};
+use crate::dialects::{self, Host, HostKind};
+use crate::run::DialectArgs;
+use crate::standalone::{NAMESPACE, Site, create, dial, register, work};
 use crate::{human, output, shutdown};
 use screen::Screen;
 
@@ -25,7 +26,6 @@ Walk through the life of a server, on simulated ones: register, claim, boot an I
 
 Everything happens in this process: no Kubernetes, no network, no root, and nothing is left when it ends by itself.";
 
-const MANAGER: &str = "beskar7-demo";
 const ISO: &str = "https://192.0.2.1/images/my-os.iso";
 /// How often hosts are looked at for the screen.
 const FRAME: Duration = Duration::from_millis(150);
@@ -38,6 +38,8 @@ pub(crate) struct Args {
     /// How long each part may take
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = human::duration)]
     timeout: Duration,
+    #[command(flatten)]
+    dialects: DialectArgs,
 }
 
 /// One part of the walk.
@@ -56,14 +58,24 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().context("cannot start")?;
     runtime.block_on(async {
         let shutdown = shutdown::token()?;
-        let walk = Box::pin(walk(args, &shutdown));
+        let walk = Box::pin(async {
+            for dialect in args.dialects.selected() {
+                walk(args, dialect, &shutdown).await?;
+            }
+            output::print(
+                "On your own desk:\n\n  \
+                 beskar7 standalone --simulate 20         # the same with an API server for kubectl\n  \
+                 beskar7 standalone --data DIR            # real servers: docs/use/first-server.md\n",
+            )
+        });
         // Whoever has seen enough may go.
         shutdown.run_until_cancelled(walk).await.unwrap_or(Ok(()))
     })
 }
 
-async fn walk(args: &Args, shutdown: &CancellationToken) -> anyhow::Result<()> {
+async fn walk(args: &Args, dialect: Dialect, shutdown: &CancellationToken) -> anyhow::Result<()> {
     let begun = Instant::now();
+    let kind = dialects::kind(dialect);
     let site = Site::in_memory().await?;
     site.install_crds().await?;
     let fleet = invent(args.count);
@@ -77,39 +89,36 @@ async fn walk(args: &Args, shutdown: &CancellationToken) -> anyhow::Result<()> {
     }
     let count = fleet.bmcs().len();
     let claimed = count.div_ceil(2);
-    let hosts: Api<PhysicalHost> = Api::namespaced(client.clone(), "default");
+    let life = kind.life();
     let mut screen = Screen::new();
 
-    register(&client, &fleet).await?;
+    register(&client, &[kind], &fleet).await?;
     let says = format!(
-        "{} were applied as PhysicalHosts: only looked at, nothing is done to them.",
-        human::counted(count, "server")
+        "{} were applied as {}s: only looked at, nothing is done to them.",
+        human::counted(count, "server"),
+        kind.resource().kind
     );
-    let road = &[states::ENROLLING, states::INSPECTING, states::AVAILABLE];
-    let part = Part { title: "Register", says, road, hosts: count };
-    follow(&hosts, &part, args.timeout, &mut screen).await?;
+    let part = Part { title: "Register", says, road: life.registration, hosts: count };
+    follow(&client, kind, &part, args.timeout, &mut screen).await?;
 
-    let machines: Api<Beskar7Machine> = Api::namespaced(client.clone(), "default");
-    let nodes: Vec<String> = (0..claimed).map(|number| format!("node-{number}")).collect();
-    for node in &nodes {
-        let machine = json!({"metadata": {"name": node}, "spec": {"imageURL": ISO}});
-        machines.create(&params(), &serde_json::from_value(machine)?).await.with_context(|| node.clone())?;
+    let claims: Vec<_> = (0..claimed).map(|number| kind.claim(NAMESPACE, &format!("node-{number}"), ISO)).collect();
+    for claim in &claims {
+        create(&client, claim).await.context("cannot claim a server")?;
     }
     let says = format!(
-        "{} were applied as Beskar7Machines: each claims a server and boots {ISO} by virtual media.",
-        human::counted(claimed, "machine")
+        "{} were applied as {}: each claims a server and boots {ISO} by virtual media.",
+        human::counted(claimed, "machine"),
+        life.claims
     );
-    let road = &[states::CLAIMED, states::PROVISIONING, states::PROVISIONED];
-    let part = Part { title: "Claim and boot", says, road, hosts: claimed };
-    follow(&hosts, &part, args.timeout, &mut screen).await?;
+    let part = Part { title: "Claim and boot", says, road: life.deployment, hosts: claimed };
+    follow(&client, kind, &part, args.timeout, &mut screen).await?;
 
-    for node in &nodes {
-        machines.delete(node, &DeleteParams::default()).await.with_context(|| node.clone())?;
+    for claim in &claims {
+        claim.api(&client).delete(claim.name(), &DeleteParams::default()).await.context("cannot release a server")?;
     }
     let says = "The machines were deleted: switched off, drives emptied, boot overrides cleared.".to_owned();
-    let road = &[states::DEPROVISIONING, states::AVAILABLE];
-    let part = Part { title: "Release", says, road, hosts: count };
-    follow(&hosts, &part, args.timeout, &mut screen).await?;
+    let part = Part { title: "Release", says, road: life.release, hosts: count };
+    follow(&client, kind, &part, args.timeout, &mut screen).await?;
 
     stop.cancel();
     while let Some(ended) = operator.join_next().await {
@@ -117,11 +126,7 @@ async fn walk(args: &Args, shutdown: &CancellationToken) -> anyhow::Result<()> {
     }
     site.stop().await;
     let seconds = begun.elapsed().as_secs_f64();
-    output::print(&format!(
-        "\nThat was the life of a server, {claimed} times over, in {seconds:.0} s. On your own desk:\n\n  \
-         beskar7 standalone --simulate 20         # the same with an API server for kubectl\n  \
-         beskar7 standalone --data DIR            # real servers: docs/use/first-server.md\n"
-    ))
+    output::print(&format!("\nThat was the life of a server, {claimed} times over, in {seconds:.0} s. "))
 }
 
 /// One of each vendor, and quick: nobody wants to watch a self test.
@@ -152,32 +157,36 @@ fn config() -> Config {
     }
 }
 
-fn params() -> PostParams {
-    PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
-}
-
 /// Shows hosts until as many as the part is about are at the end of its road.
-async fn follow(hosts: &Api<PhysicalHost>, part: &Part, timeout: Duration, screen: &mut Screen) -> anyhow::Result<()> {
+async fn follow(
+    client: &Client,
+    kind: &'static dyn HostKind,
+    part: &Part,
+    timeout: Duration,
+    screen: &mut Screen,
+) -> anyhow::Result<()> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
     let deadline = Instant::now() + timeout;
     screen.begin(part)?;
     loop {
-        let mut all = hosts.list(&ListParams::default()).await.context("the hosts cannot be listed")?.items;
-        all.sort_by_key(ResourceExt::name_any);
-        let arrived = all.iter().filter(|host| Some(&state(host)) == part.road.last()).count();
+        let listed = api.list(&ListParams::default()).await.context("the hosts cannot be listed")?.items;
+        let mut all = Vec::with_capacity(listed.len());
+        for object in listed {
+            all.push((object.name_any(), kind.read(&object).context("a host cannot be read")?));
+        }
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let is_late = |(_, host): &&(String, Host)| Some(&host.state.as_str()) != part.road.last();
+        let arrived = all.len() - all.iter().filter(is_late).count();
         let done = arrived >= part.hosts;
         screen.show(part, &all, arrived, done)?;
         if done {
             return Ok(());
         }
         if Instant::now() > deadline {
-            let late = all.iter().find(|host| Some(&state(host)) != part.road.last());
-            let late = late.map(|host| format!("{} is {}", host.name_any(), state(host))).unwrap_or_default();
+            let late = all.iter().find(is_late);
+            let late = late.map(|(name, host)| format!("{name} is {}", host.state)).unwrap_or_default();
             bail!("{}: not done after {} s: {late}", part.title, timeout.as_secs());
         }
         tokio::time::sleep(FRAME).await;
     }
-}
-
-fn state(host: &PhysicalHost) -> &str {
-    host.status.as_ref().and_then(|status| status.state.as_deref()).unwrap_or_default()
 }

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use api::beskar7::PhysicalHost;
-use kube::ResourceExt as _;
 use tokio::time::Instant;
 
-use super::{Part, state};
+use super::Part;
+use crate::dialects::Host;
 use crate::output::{self, Paper};
 use crate::table::{self, Cell, Column, Tone};
 
@@ -51,15 +50,15 @@ impl Screen {
     pub(super) fn show(
         &mut self,
         part: &Part,
-        hosts: &[PhysicalHost],
+        hosts: &[(String, Host)],
         arrived: usize,
         done: bool,
     ) -> anyhow::Result<()> {
         if self.is_live() { self.draw(part, hosts, arrived, done) } else { self.tell(hosts) }
     }
 
-    fn draw(&mut self, part: &Part, hosts: &[PhysicalHost], arrived: usize, done: bool) -> anyhow::Result<()> {
-        let rows: Vec<_> = hosts.iter().take(ROWS).map(|host| row(part, host)).collect();
+    fn draw(&mut self, part: &Part, hosts: &[(String, Host)], arrived: usize, done: bool) -> anyhow::Result<()> {
+        let rows: Vec<_> = hosts.iter().take(ROWS).map(|(name, host)| row(part, name, host)).collect();
         let table = table::render(&COLUMNS, &rows, self.paper);
         let hidden = hosts.len().saturating_sub(ROWS);
         let more = if hidden > 0 { format!("… and {hidden} more\n") } else { String::new() };
@@ -74,9 +73,9 @@ impl Screen {
         output::print(&format!("{over}{frame}"))
     }
 
-    fn tell(&mut self, hosts: &[PhysicalHost]) -> anyhow::Result<()> {
-        for host in hosts {
-            let (name, state) = (host.name_any(), state(host).to_owned());
+    fn tell(&mut self, hosts: &[(String, Host)]) -> anyhow::Result<()> {
+        for (name, host) in hosts {
+            let state = host.state.clone();
             let before = self.told.insert(name.clone(), state.clone());
             if !state.is_empty() && before.as_ref() != Some(&state) {
                 let seconds = self.begun.elapsed().as_secs_f64();
@@ -87,20 +86,18 @@ impl Screen {
     }
 }
 
-fn row(part: &Part, host: &PhysicalHost) -> Vec<Cell> {
-    let status = host.status.as_ref();
-    let state = state(host);
+fn row(part: &Part, name: &str, host: &Host) -> Vec<Cell> {
+    let state = host.state.as_str();
     let at = part.road.iter().position(|known| *known == state).map_or(0, |at| at + 1);
     let under_way = (at > 0 && at < part.road.len()).then_some(Tone::Odd);
-    let waiting = status.and_then(|status| status.waiting.as_ref()).map(|waiting| waiting.message.clone());
-    let fault = status.and_then(|status| status.fault.as_ref()).map(|fault| fault.message.clone());
-    let model = status.and_then(|status| status.hardware_details.as_ref()).and_then(|hardware| hardware.unpack().model);
-    let power = status.and_then(|status| status.observed_power_state.clone());
+    let waiting = host.waiting.as_ref().map(|waiting| waiting.message.as_str());
+    let fault = host.fault.as_ref().map(|fault| fault.message.as_str());
+    let model = host.hardware.as_ref().and_then(|hardware| hardware.model.as_deref());
     vec![
-        Cell::from(host.name_any()),
+        Cell::from(name),
         Cell::toned(if state.is_empty() { "new" } else { state }, under_way),
         Cell::from(if at > 0 { bar(at, part.road.len()) } else { " ".repeat(BAR + 2) }),
-        Cell::from(power.unwrap_or_default()),
+        Cell::from(&host.power),
         Cell::from(model.unwrap_or_default()),
         Cell::from(fault.or(waiting).unwrap_or_default()),
     ]

@@ -2,14 +2,18 @@
 
 mod row;
 
-use api::beskar7::{PhysicalHost, states};
+use anyhow::Context as _;
 use clap::ValueEnum;
 use controllers::clock::{Clock as _, SystemClock};
+use controllers::dialects::Dialect;
 use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 use serde_json::json;
 
-use crate::access::{ClusterArgs, Hosts};
+use crate::access::{Access, ClusterArgs};
+use crate::dialects::{self, Host, HostKind};
 use crate::output::{self, Paper};
+use crate::run::DialectArgs;
 use crate::table;
 use row::{COLUMNS, Row};
 
@@ -32,7 +36,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this namespace; else all
+    /// Only this namespace; else all, and hosts without a namespace
     #[arg(short, long)]
     namespace: Option<String>,
     /// All namespaces, which is the default
@@ -51,6 +55,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "table")]
     output: Format,
     #[command(flatten)]
+    dialects: DialectArgs,
+    #[command(flatten)]
     cluster: ClusterArgs,
 }
 
@@ -60,7 +66,7 @@ enum Format {
     Table,
     /// With addresses and serial numbers, nothing cut
     Wide,
-    /// namespace/name, one per line, as `beskar7 power` takes them
+    /// namespace/name, one per line, as `beskar7 power` takes them; with the kind before it if there are several
     Name,
     /// Everything that is known
     Json,
@@ -70,53 +76,68 @@ enum Format {
 
 /// A state by its name, in whichever case.
 fn state(text: &str) -> Result<&'static str, String> {
-    let known = states::ALL.into_iter().find(|known| known.eq_ignore_ascii_case(text));
-    known.ok_or_else(|| format!("hosts are never {text:?}; the states are {}", states::ALL.join(", ")))
+    let mut all = Vec::new();
+    for state in Dialect::ALL.into_iter().flat_map(|dialect| dialects::kind(dialect).states()) {
+        if !all.contains(state) {
+            all.push(*state);
+        }
+    }
+    let known = all.iter().find(|known| known.eq_ignore_ascii_case(text));
+    known.copied().ok_or_else(|| format!("hosts are never {text:?}; the states are {}", all.join(", ")))
 }
 
 pub(crate) async fn execute(args: &Args) -> anyhow::Result<()> {
     let access = args.cluster.access().await?;
-    let hosts = access.hosts(args.namespace.as_deref());
-    let mut seen = 0;
-    let shown = args.look(&hosts, &mut seen).await?;
-    if let Some(namespace) = args.namespace.as_deref().filter(|_| seen == 0) {
-        access.check_namespace(namespace).await?;
-    }
-    output::print(&shown)
+    output::print(&args.look(&access, &args.dialects.kinds()).await?)
 }
 
 impl Args {
-    async fn look(&self, hosts: &Hosts, seen: &mut usize) -> anyhow::Result<String> {
-        let labels = self.selector.as_deref();
-        match self.output {
-            Format::Table | Format::Wide => {
-                let now = SystemClock.now();
-                let mut rows = Vec::new();
-                let take = |host: PhysicalHost| {
-                    *seen += 1;
-                    rows.extend(self.wants(&host).then(|| Row::of(&host, now)));
-                };
-                hosts.each(labels, take).await?;
-                rows.sort_by(|one, other| one.order().cmp(&other.order()));
-                Ok(self.show(&rows, *seen))
-            }
-            Format::Name | Format::Json | Format::Yaml => {
-                let mut all = Vec::new();
-                let take = |host: PhysicalHost| {
-                    *seen += 1;
-                    all.extend(self.wants(&host).then_some(host));
-                };
-                hosts.each(labels, take).await?;
-                self.write(all)
-            }
+    pub(crate) async fn look(&self, access: &Access, kinds: &[&'static dyn HostKind]) -> anyhow::Result<String> {
+        let now = SystemClock.now();
+        let (mut seen, mut rows, mut objects, mut names) = (0, Vec::new(), Vec::new(), String::new());
+        // Hosts without a namespace are in none that could be asked for.
+        let asked = kinds.iter().filter(|kind| self.namespace.is_none() || kind.has_namespaces());
+        for kind in asked.copied() {
+            let hosts = access.hosts(kind, self.namespace.as_deref());
+            let take = |object: DynamicObject| {
+                seen += 1;
+                let (namespace, name) = (object.namespace(), object.name_any());
+                let label = dialects::label(kinds, kind, namespace.as_deref(), &name);
+                let host = kind.read(&object).with_context(|| format!("{label} cannot be read"))?;
+                if !self.wants(&host) {
+                    return Ok(());
+                }
+                match self.output {
+                    Format::Table | Format::Wide => {
+                        let kind = (kinds.len() > 1).then(|| kind.resource().kind);
+                        rows.push(Row::of(kind, &object.metadata, host, now));
+                    }
+                    Format::Name => names.extend([&label, "\n"]),
+                    Format::Json | Format::Yaml => objects.push(object),
+                }
+                Ok(())
+            };
+            hosts.each(self.selector.as_deref(), take).await?;
         }
+        if let Some(namespace) = self.namespace.as_deref().filter(|_| seen == 0) {
+            access.check_namespace(namespace).await?;
+        }
+        let list = || json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        Ok(match self.output {
+            Format::Table | Format::Wide => {
+                rows.sort_by(|one, other| one.order().cmp(&other.order()));
+                self.show(kinds, &rows, seen)
+            }
+            Format::Name => names,
+            Format::Yaml => serde_saphyr::to_string(&list())?,
+            Format::Json => format!("{}\n", serde_json::to_string_pretty(&list())?),
+        })
     }
 
-    fn wants(&self, host: &PhysicalHost) -> bool {
-        let status = host.status.as_ref();
-        let state = status.and_then(|status| status.state.as_deref()).unwrap_or_default();
-        let fault = status.and_then(|status| status.fault.as_ref());
-        let state_fits = self.state.is_empty() || self.state.iter().any(|wanted| wanted.eq_ignore_ascii_case(state));
+    fn wants(&self, host: &Host) -> bool {
+        let fault = host.fault.as_ref();
+        let state_fits =
+            self.state.is_empty() || self.state.iter().any(|wanted| wanted.eq_ignore_ascii_case(&host.state));
         let fault_fits = match self.fault.as_deref() {
             None => true,
             Some("") => fault.is_some(),
@@ -125,29 +146,13 @@ impl Args {
         state_fits && fault_fits
     }
 
-    fn show(&self, rows: &[Row], seen: usize) -> String {
+    fn show(&self, kinds: &[&'static dyn HostKind], rows: &[Row], seen: usize) -> String {
         let wide = self.output == Format::Wide;
         let paper = Paper { width: Paper::stdout().width.filter(|_| !wide), ..Paper::stdout() };
         let one_namespace = self.namespace.is_some();
         let cells: Vec<_> = rows.iter().map(|row| row.cells(wide, one_namespace)).collect();
         let table = if rows.is_empty() { String::new() } else { table::render(&COLUMNS, &cells, paper) };
         let gap = if rows.is_empty() { "" } else { "\n" };
-        format!("{table}{gap}{}\n", row::summary(rows, seen, self.fault.is_some()))
-    }
-
-    fn write(&self, mut hosts: Vec<PhysicalHost>) -> anyhow::Result<String> {
-        if self.output == Format::Name {
-            let name = |host: &PhysicalHost| format!("{}/{}\n", host.namespace().unwrap_or_default(), host.name_any());
-            return Ok(hosts.iter().map(name).collect());
-        }
-        for host in &mut hosts {
-            host.metadata.managed_fields = None;
-        }
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": hosts});
-        Ok(if self.output == Format::Yaml {
-            serde_saphyr::to_string(&list)?
-        } else {
-            format!("{}\n", serde_json::to_string_pretty(&list)?)
-        })
+        format!("{table}{gap}{}\n", row::summary(kinds, rows, seen, self.fault.is_some()))
     }
 }

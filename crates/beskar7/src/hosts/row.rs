@@ -1,15 +1,15 @@
 //! One host as a line, and many as a sentence.
 
-use api::beskar7::{Inventory, PhysicalHost, conditions, states};
-use api::capi;
 use jiff::Timestamp;
-use kube::ResourceExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::dialects::{Host, HostKind, Progress};
 use crate::human;
 use crate::table::{Cell, Column, Tone};
 
 /// What an operator looks for, from left to right. The sentence comes last: it takes what room is left.
-pub(super) const COLUMNS: [Column; 12] = [
+pub(super) const COLUMNS: [Column; 13] = [
+    column("KIND", 0),
     column("NAMESPACE", 0),
     column("NAME", 0),
     column("STATE", 0),
@@ -34,6 +34,8 @@ const NEWS: i64 = 60;
 /// What is shown of one host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Row {
+    /// Only where there are several.
+    kind: String,
     namespace: String,
     name: String,
     state: String,
@@ -46,6 +48,7 @@ pub(super) struct Row {
     address: String,
     serial: String,
     detail: String,
+    progress: Progress,
     faulty: bool,
 }
 
@@ -61,46 +64,43 @@ pub(super) enum Urgency {
 }
 
 impl Row {
-    pub(super) fn of(host: &PhysicalHost, now: Timestamp) -> Self {
-        let status = host.status.clone().unwrap_or_default();
-        let hardware = status.hardware_details.as_ref().map(Inventory::unpack);
-        let hardware = hardware.as_ref();
-        let created = host.metadata.creation_timestamp.as_ref().map(|created| created.0);
+    pub(super) fn of(kind: Option<String>, meta: &ObjectMeta, host: Host, now: Timestamp) -> Self {
+        let created = meta.creation_timestamp.as_ref().map(|created| created.0);
+        let hardware = host.hardware.as_ref();
         Self {
-            namespace: host.namespace().unwrap_or_default(),
-            name: host.name_any(),
-            detail: detail(host, now),
-            state: status.state.unwrap_or_default(),
-            power: status.observed_power_state.unwrap_or_default(),
-            health: status.health.unwrap_or_default(),
-            consumer: host.spec.consumer_ref.as_ref().and_then(|consumer| consumer.name.clone()).unwrap_or_default(),
+            kind: kind.unwrap_or_default(),
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+            detail: detail(&host, created, now),
             model: hardware.and_then(|hardware| hardware.model.clone()).unwrap_or_default(),
             hardware: hardware
                 .and_then(|hardware| hardware.summary.clone().or_else(|| hardware.summarise()))
                 .unwrap_or_default(),
             age: created.map(|created| human::span(created, now)).unwrap_or_default(),
-            address: host.spec.redfish_connection.address.clone(),
             serial: hardware.and_then(|hardware| hardware.serial_number.clone()).unwrap_or_default(),
-            faulty: status.fault.is_some(),
+            state: host.state,
+            power: host.power,
+            health: host.health,
+            consumer: host.claimed_by.map(|claimant| claimant.name).unwrap_or_default(),
+            address: host.bmc,
+            progress: host.progress,
+            faulty: host.fault.is_some(),
         }
     }
 
-    pub(super) fn order(&self) -> (Urgency, &str, &str) {
-        (self.urgency(), &self.namespace, &self.name)
+    pub(super) fn order(&self) -> (Urgency, &str, &str, &str) {
+        (self.urgency(), &self.namespace, &self.name, &self.kind)
     }
 
     fn urgency(&self) -> Urgency {
-        match (self.state.as_str(), self.health.as_str()) {
-            (states::ERROR, _) => Urgency::Fault,
+        match (self.progress, self.health.as_str()) {
+            (Progress::Failed, _) => Urgency::Fault,
             _ if self.faulty => Urgency::Fault,
             (_, "Critical") => Urgency::HealthCritical,
             (_, "Warning") => Urgency::HealthWarning,
-            ("", _) => Urgency::NeverSeen,
-            (
-                states::AVAILABLE | states::PROVISIONED | states::READY | states::MAINTENANCE | states::QUARANTINED,
-                _,
-            ) => Urgency::Rest,
-            _ => Urgency::UnderWay,
+            _ if self.state.is_empty() => Urgency::NeverSeen,
+            (Progress::Resting, _) => Urgency::Rest,
+            (Progress::UnderWay, _) => Urgency::UnderWay,
         }
     }
 
@@ -117,6 +117,7 @@ impl Row {
             _ => None,
         };
         vec![
+            Cell::from(&self.kind),
             unless(one_namespace, &self.namespace),
             Cell::from(&self.name),
             Cell::toned(if self.state.is_empty() { "-" } else { &self.state }, state),
@@ -134,31 +135,26 @@ impl Row {
 }
 
 /// What is wrong or waited for. The word and the time come first: what follows may be cut.
-fn detail(host: &PhysicalHost, now: Timestamp) -> String {
-    if host.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(capi::PAUSED_ANNOTATION)) {
-        return format!("paused by its annotation {}", capi::PAUSED_ANNOTATION);
+fn detail(host: &Host, created: Option<Timestamp>, now: Timestamp) -> String {
+    if let Some(why) = &host.paused {
+        return why.clone();
     }
-    let Some(status) = &host.status else {
-        let age =
-            host.metadata.creation_timestamp.as_ref().map_or(0, |created| now.duration_since(created.0).as_secs());
+    if !host.is_seen {
+        let age = created.map_or(0, |created| now.duration_since(created).as_secs());
         return if age < NEWS { "new" } else { "nobody has looked at it yet: is the operator running?" }.to_owned();
-    };
-    if let Some(paused) = status.condition(conditions::PAUSED).filter(|condition| condition.is_true()) {
-        return paused.message.clone();
     }
-    if let Some(fault) = &status.fault {
+    if let Some(fault) = &host.fault {
         let again = fault.next_try.as_ref().map(|at| next_try(at.0, now)).unwrap_or_default();
         return format!("{}{again}: {}", fault.reason, fault.message);
     }
-    if let Some(maintenance) = &host.spec.maintenance {
-        return maintenance.reason.clone().unwrap_or_default();
+    if let Some(reason) = &host.maintenance {
+        return reason.clone();
     }
-    if let Some(waiting) = &status.waiting {
+    if let Some(waiting) = &host.waiting {
         let left = waiting.deadline.as_ref().map(|at| format!(", {} left", human::span(now, at.0))).unwrap_or_default();
         return format!("{}{left}: {}", waiting.reason, waiting.message);
     }
-    let order = status.condition(conditions::ORDER_IN_EFFECT).filter(|condition| !condition.is_true());
-    order.map(|order| format!("{}: {}", order.reason, order.message)).unwrap_or_default()
+    host.remark.clone().unwrap_or_default()
 }
 
 /// When a fault is tried again, as a part of a sentence.
@@ -167,9 +163,10 @@ fn next_try(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// The fleet in one sentence.
-pub(super) fn summary(rows: &[Row], seen: usize, faults_only: bool) -> String {
+pub(super) fn summary(kinds: &[&'static dyn HostKind], rows: &[Row], seen: usize, faults_only: bool) -> String {
     if seen == 0 {
-        return "No hosts. Apply a PhysicalHost, or try `beskar7 sim --help`.".to_owned();
+        let kinds: Vec<_> = kinds.iter().map(|kind| kind.resource().kind).collect();
+        return format!("No hosts. Apply a {}, or try `beskar7 sim --help`.", kinds.join(" or a "));
     }
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for row in rows {
@@ -179,7 +176,10 @@ pub(super) fn summary(rows: &[Row], seen: usize, faults_only: bool) -> String {
             None => counts.push((state, 1)),
         }
     }
-    let place = |state: &str| states::ALL.iter().position(|known| *known == state).unwrap_or(states::ALL.len());
+    let place = |state: &str| {
+        let known = kinds.iter().flat_map(|kind| kind.states()).position(|known| *known == state);
+        known.unwrap_or(usize::MAX)
+    };
     counts.sort_by_key(|(state, _)| (place(state), *state));
     let states: Vec<_> = counts.iter().map(|(state, count)| format!("{} {state}", human::number(*count))).collect();
     let hosts = if rows.len() == seen {

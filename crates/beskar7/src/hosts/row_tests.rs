@@ -1,7 +1,10 @@
+use controllers::dialects::Dialect;
 use jiff::Timestamp;
+use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::dialects;
 use crate::output::Paper;
 use crate::table;
 
@@ -9,7 +12,11 @@ fn now() -> Timestamp {
     "2026-11-15T12:00:00Z".parse().unwrap()
 }
 
-fn host(name: &str, spec: &Value, status: &Value) -> PhysicalHost {
+fn kind() -> &'static dyn HostKind {
+    dialects::kind(Dialect::Beskar7)
+}
+
+fn row(name: &str, spec: &Value, status: &Value) -> Row {
     let mut host = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
         "kind": "PhysicalHost",
@@ -20,11 +27,8 @@ fn host(name: &str, spec: &Value, status: &Value) -> PhysicalHost {
     if !status.is_null() {
         host["status"] = status.clone();
     }
-    serde_json::from_value(host).unwrap()
-}
-
-fn row(name: &str, spec: &Value, status: &Value) -> Row {
-    Row::of(&host(name, spec, status), now())
+    let object: DynamicObject = serde_json::from_value(host).unwrap();
+    Row::of(None, &object.metadata, kind().read(&object).unwrap(), now())
 }
 
 #[test]
@@ -77,12 +81,12 @@ fn the_summary_counts_by_state() {
         row("d", &json!({}), &json!({"state": "Sleeping"})),
     ];
     assert_eq!(
-        summary(&rows, 4, false),
+        summary(&[kind()], &rows, 4, false),
         "4 hosts: 2 Available, 1 Error, 1 Sleeping; 1 with a fault (beskar7 hosts --fault)"
     );
-    assert_eq!(summary(&rows[..1], 1_000, true), "1 of 1,000 hosts: 1 Error");
-    assert_eq!(summary(&[], 1_000, true), "0 of 1,000 hosts");
-    assert!(summary(&[], 0, false).starts_with("No hosts."));
+    assert_eq!(summary(&[kind()], &rows[..1], 1_000, true), "1 of 1,000 hosts: 1 Error");
+    assert_eq!(summary(&[kind()], &[], 1_000, true), "0 of 1,000 hosts");
+    assert!(summary(&[kind()], &[], 0, false).starts_with("No hosts."));
 }
 
 #[test]

@@ -1,19 +1,19 @@
-//! Follows hosts until each is as wished, and tells what happens on the way.
+//! Follows hosts until each is as requested, and tells what happens on the way.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use api::beskar7::PhysicalHost;
 use controllers::clock::{Clock as _, SystemClock};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
+use kube::api::DynamicObject;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::time::Instant;
 
 use super::verdict::{Verdict, judge};
-use super::{Target, Wish};
+use crate::dialects::{Found, Request};
 use crate::{human, output};
 
 /// An operator that runs has answered by then.
@@ -21,8 +21,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// One host that is followed.
 struct Followed {
-    target: Target,
-    wish: Wish,
+    target: Found,
+    request: Request,
     /// Whether the last list had it.
     known: bool,
     said: Option<String>,
@@ -36,10 +36,10 @@ enum End {
 }
 
 /// Waits for all of them; fails if one of them does or if time runs out.
-pub(super) async fn until_done(wishes: Vec<(Target, Wish)>, timeout: Duration) -> anyhow::Result<()> {
-    let mut all: Vec<_> = wishes
+pub(super) async fn until_done(requests: Vec<(Found, Request)>, timeout: Duration) -> anyhow::Result<()> {
+    let mut all: Vec<_> = requests
         .into_iter()
-        .map(|(target, wish)| Followed { target, wish, known: true, said: None, end: None })
+        .map(|(target, request)| Followed { target, request, known: true, said: None, end: None })
         .collect();
     let mut events = select_all(watches(&all));
     let deadline = Instant::now() + timeout;
@@ -47,7 +47,7 @@ pub(super) async fn until_done(wishes: Vec<(Target, Wish)>, timeout: Duration) -
     while all.iter().any(|followed| followed.end.is_none()) {
         let wake = hint.unwrap_or(deadline).min(deadline);
         match tokio::time::timeout_at(wake, events.next()).await {
-            Ok(Some((namespace, event))) => take(&mut all, &namespace, event)?,
+            Ok(Some((place, event))) => take(&mut all, &place, event)?,
             Ok(None) => bail!("the watch ended"),
             Err(_) if Instant::now() >= deadline => return Err(out_of_time(&all, timeout)),
             Err(_) => {
@@ -70,28 +70,28 @@ pub(super) async fn until_done(wishes: Vec<(Target, Wish)>, timeout: Duration) -
     }
 }
 
-type Change = Result<Event<PhysicalHost>, watcher::Error>;
+type Change = Result<Event<DynamicObject>, watcher::Error>;
 
-/// One watch for each namespace, since each takes a connection: of the one host, or of all if there are several.
+/// One watch for each kind and namespace, since each takes a connection: of the one host, or of all if there are several.
 fn watches(all: &[Followed]) -> Vec<BoxStream<'static, (String, Change)>> {
-    let mut namespaces: BTreeMap<&str, Vec<&Target>> = BTreeMap::new();
+    let mut places: BTreeMap<&str, Vec<&Found>> = BTreeMap::new();
     for followed in all {
-        namespaces.entry(&followed.target.namespace).or_default().push(&followed.target);
+        places.entry(followed.place()).or_default().push(&followed.target);
     }
-    let watch = |(namespace, targets): (&str, Vec<&Target>)| {
+    let watch = |(place, targets): (&str, Vec<&Found>)| {
         let config = match targets.as_slice() {
             [only] => watcher::Config::default().fields(&format!("metadata.name={}", only.name)),
             _ => watcher::Config::default(),
         };
-        let (namespace, api) = (namespace.to_owned(), targets.first()?.hosts.api.clone());
-        Some(watcher(api, config).default_backoff().map(move |event| (namespace.clone(), event)).boxed())
+        let (place, api) = (place.to_owned(), targets.first()?.hosts.api.clone());
+        Some(watcher(api, config).default_backoff().map(move |event| (place.clone(), event)).boxed())
     };
-    namespaces.into_iter().filter_map(watch).collect()
+    places.into_iter().filter_map(watch).collect()
 }
 
-/// Takes in what a watch of that namespace tells.
-fn take(all: &mut [Followed], namespace: &str, change: Change) -> anyhow::Result<()> {
-    let mut here = all.iter_mut().filter(|followed| followed.end.is_none() && followed.target.namespace == namespace);
+/// Takes in what a watch of that place tells.
+fn take(all: &mut [Followed], place: &str, change: Change) -> anyhow::Result<()> {
+    let mut here = all.iter_mut().filter(|followed| followed.end.is_none() && followed.place() == place);
     match change {
         // A list begins: who is not in it is gone.
         Ok(Event::Init) => here.for_each(|followed| followed.known = false),
@@ -103,7 +103,7 @@ fn take(all: &mut [Followed], namespace: &str, change: Change) -> anyhow::Result
         Ok(Event::InitApply(host) | Event::Apply(host)) => {
             if let Some(followed) = here.find(|followed| host.metadata.name.as_ref() == Some(&followed.target.name)) {
                 followed.known = true;
-                let verdict = judge(&host, &followed.wish, SystemClock.now());
+                let verdict = judge(followed.target.hosts.kind, &host, &followed.request, SystemClock.now());
                 followed.judged(verdict)?;
             }
         }
@@ -117,7 +117,7 @@ fn take(all: &mut [Followed], namespace: &str, change: Change) -> anyhow::Result
             if let (kube::Error::Api(status), Some(followed)) = (&error, here.next())
                 && matches!(status.code, 401 | 403)
             {
-                return Err(followed.target.hosts.explain(error).context("the wish was written, but"));
+                return Err(followed.target.hosts.explain(error).context("the request was written, but"));
             }
         }
         Err(_) => {}
@@ -126,6 +126,11 @@ fn take(all: &mut [Followed], namespace: &str, change: Change) -> anyhow::Result
 }
 
 impl Followed {
+    /// Where it is watched: the path of its kind in its namespace.
+    fn place(&self) -> &str {
+        self.target.hosts.api.resource_url()
+    }
+
     fn judged(&mut self, verdict: Verdict) -> anyhow::Result<()> {
         match verdict {
             Verdict::Waiting(None) => Ok(()),

@@ -1,5 +1,6 @@
 //! The flags of `beskar7 run`, each with an environment variable beside it.
 
+use std::collections::BTreeSet;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use controllers::operator::{Config, Election};
 use super::bind::{Bind, bind};
 use crate::access::ClusterArgs;
 use crate::boot_args::BootArgs;
+use crate::dialects::{self, HostKind};
 use crate::human;
 use crate::logs::LogArgs;
 
@@ -38,7 +40,8 @@ Examples:
   # Log the requests to BMCs
   beskar7 run --log-level info,bmc=debug";
 
-const LEASE: &str = "beskar7.infrastructure.cluster.x-k8s.io";
+/// The Lease that says which replica leads.
+pub(crate) const LEASE: &str = "beskar7.infrastructure.cluster.x-k8s.io";
 const DEFAULT_NAMESPACE: &str = "beskar7-system";
 
 #[derive(Debug, clap::Args)]
@@ -80,9 +83,26 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DialectArgs {
-    /// Which families of resources to look after; only these, whatever else is installed
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "beskar7", env = "BESKAR7_DIALECTS", value_parser = Dialect::from_str)]
+    /// Families of resources to work with; only these, whatever else is installed
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "beskar7", env = "BESKAR7_DIALECTS", hide_env_values = true, value_parser = Dialect::from_str)]
     dialects: Vec<Dialect>,
+}
+
+impl DialectArgs {
+    /// Each once.
+    pub(crate) fn selected(&self) -> Vec<Dialect> {
+        self.dialects.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Their kinds of hosts.
+    pub(crate) fn kinds(&self) -> Vec<&'static dyn HostKind> {
+        self.selected().into_iter().map(dialects::kind).collect()
+    }
+
+    /// What a client needs to see the same: the flag, or nothing where it is the default.
+    pub(crate) fn for_clients(&self) -> String {
+        if self.selected() == [Dialect::Beskar7] { String::new() } else { format!(" --dialects {self}") }
+    }
 }
 
 impl std::fmt::Display for DialectArgs {
@@ -287,6 +307,8 @@ mod tests {
             assert!(told.contains("there is no dialect \"metal3\"; this version knows: beskar7"), "{told}");
         }
         assert!(parsed(&["--dialects="]).is_err(), "none is not all");
+        let twice = Line::try_parse_from(["run", "--dialects", "beskar7,beskar7"]).map_err(|error| error.to_string());
+        assert_eq!(twice.unwrap().args.dialects.kinds().len(), 1, "nothing is shown twice");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use tracing::info;
 
-pub(crate) use args::{ABOUT, Args, BrakeArgs, DialectArgs, EXAMPLES};
+pub(crate) use args::{ABOUT, Args, BrakeArgs, DialectArgs, EXAMPLES, LEASE};
 pub(crate) use bind::{Bind, bind, listen};
 
 use crate::access::Access;
@@ -34,9 +34,11 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let boot = args.boot.open(&args.own_namespace(&surroundings))?;
     let config = Config { boot, ..args.config(&surroundings) };
     let access = args.cluster.access().await?;
-    let hosts = access.hosts(config.namespace.as_deref());
+    let kinds = args.dialects.kinds();
     let checks = async {
-        hosts.check().await?;
+        for kind in &kinds {
+            access.hosts(*kind, config.namespace.as_deref()).check().await?;
+        }
         match &config.election {
             Some(election) => check_election(&access, election).await,
             None => Ok(()),
@@ -54,7 +56,8 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         watch_filter = config.watch_filter,
         identity = config.election.as_ref().map_or("(alone)", |election| election.identity.as_str()),
         lease = config.election.as_ref().map(|election| format!("{}/{}", election.namespace, election.lease)),
-        "beskar7 looks after PhysicalHosts"
+        "beskar7 looks after {}",
+        kinds.iter().map(|kind| format!("{}s", kind.resource().kind)).collect::<Vec<_>>().join(" and ")
     );
     let operator =
         Operator { client: access.client, config, dial: dial(), clock: Arc::new(SystemClock), metrics: Metrics::new() };

@@ -2,7 +2,7 @@
 
 mod story;
 
-use anyhow::anyhow;
+use anyhow::Context as _;
 use clap::ValueEnum;
 use controllers::clock::{Clock as _, SystemClock};
 use k8s_openapi::api::core::v1::Event;
@@ -10,7 +10,9 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 
 use crate::access::{Access, ClusterArgs};
+use crate::dialects::{self, HostKind};
 use crate::output::{self, Paper};
+use crate::run::DialectArgs;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +25,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The host: NAME, or NAMESPACE/NAME
+    /// The host: NAME, NAMESPACE/NAME, or with its kind before it, such as physicalhost/NAMESPACE/NAME
     #[arg(value_name = "HOST")]
     host: String,
     /// Namespace of a host that is given without one; else the context's
@@ -32,6 +34,8 @@ pub(crate) struct Args {
     /// How to show it
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
     output: Format,
+    #[command(flatten)]
+    dialects: DialectArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
 }
@@ -48,27 +52,31 @@ enum Format {
 
 pub(crate) async fn execute(args: &Args) -> anyhow::Result<()> {
     let access = args.cluster.access().await?;
-    let here = args.namespace.as_deref().unwrap_or(&access.namespace);
-    let (namespace, name) = args.host.split_once('/').unwrap_or((here, &args.host));
-    let mut host = access
-        .hosts(Some(namespace))
-        .get(name)
-        .await?
-        .ok_or_else(|| anyhow!("there is no host {namespace}/{name}; `beskar7 hosts` lists them"))?;
-    host.metadata.managed_fields = None;
-    match args.output {
-        Format::Json => output::line(&serde_json::to_string_pretty(&host)?),
-        Format::Yaml => output::print(&serde_saphyr::to_string(&host)?),
-        Format::Text => {
-            let events = events(&access, namespace, &host.uid().unwrap_or_default()).await?;
-            output::print(&story::write(&host, &events, SystemClock.now(), Paper::stdout()))
-        }
+    output::print(&args.look(&access, &args.dialects.kinds()).await?)
+}
+
+impl Args {
+    pub(crate) async fn look(&self, access: &Access, kinds: &[&'static dyn HostKind]) -> anyhow::Result<String> {
+        let found = dialects::find(access, kinds, &self.host, self.namespace.as_deref()).await?;
+        Ok(match self.output {
+            Format::Json => format!("{}\n", serde_json::to_string_pretty(&found.object)?),
+            Format::Yaml => serde_saphyr::to_string(&found.object)?,
+            Format::Text => {
+                let host =
+                    found.hosts.kind.read(&found.object).with_context(|| format!("{} cannot be read", found.label))?;
+                let events =
+                    events(access, found.namespace.as_deref(), &found.object.uid().unwrap_or_default()).await?;
+                let kind = (kinds.len() > 1).then(|| found.hosts.kind.resource().kind);
+                story::write(kind, &found.object.metadata, &host, &events, SystemClock.now(), Paper::stdout())
+            }
+        })
     }
 }
 
 /// What was reported of the host, the oldest first. Whoever may not read Events sees the rest all the same.
-async fn events(access: &Access, namespace: &str, uid: &str) -> anyhow::Result<Vec<Event>> {
-    let api: Api<Event> = Api::namespaced(access.client.clone(), namespace);
+async fn events(access: &Access, namespace: Option<&str>, uid: &str) -> anyhow::Result<Vec<Event>> {
+    // Events of what has no namespace are kept in this one.
+    let api: Api<Event> = Api::namespaced(access.client.clone(), namespace.unwrap_or("default"));
     let about = ListParams::default().fields(&format!("involvedObject.uid={uid}"));
     match api.list(&about).await {
         Ok(list) => {

@@ -1,10 +1,11 @@
 //! A host as a text: what it is, what is going on, what it is made of, and what happened.
 
-use api::beskar7::{HardwareDetails, Inventory, PhysicalHost, PhysicalHostStatus, conditions as types};
+use api::beskar7::HardwareDetails;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
-use kube::ResourceExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::dialects::Host;
 use crate::human;
 use crate::output::Paper;
 use crate::table::{self, Cell, Column, Tone};
@@ -12,15 +13,19 @@ use crate::table::{self, Cell, Column, Tone};
 /// How many lines of the past are shown.
 const PAST: usize = 12;
 
-/// The story.
-pub(super) fn write(host: &PhysicalHost, events: &[Event], now: Timestamp, paper: Paper) -> String {
-    let nothing = PhysicalHostStatus::default();
-    let status = host.status.as_ref().unwrap_or(&nothing);
-    let mut parts = vec![head(host, status, now, paper)];
-    let hardware = status.hardware_details.as_ref().map(Inventory::unpack);
-    parts.extend(hardware.as_ref().map(|hardware| hardware_part(hardware, paper)));
-    parts.push(conditions(status, now, paper));
-    parts.push(past(status, now, paper));
+/// The story; the kind is told where there are several.
+pub(super) fn write(
+    kind: Option<String>,
+    meta: &ObjectMeta,
+    host: &Host,
+    events: &[Event],
+    now: Timestamp,
+    paper: Paper,
+) -> String {
+    let mut parts = vec![head(kind, meta, host, now, paper)];
+    parts.extend(host.hardware.as_ref().map(|hardware| hardware_part(hardware, paper)));
+    parts.push(conditions(host, now, paper));
+    parts.push(past(host, now, paper));
     parts.push(reported(events, now, paper));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
@@ -34,35 +39,30 @@ pub(super) fn last_seen(event: &Event) -> Option<Timestamp> {
     series.or(single).or(legacy).or(event.metadata.creation_timestamp.as_ref().map(|time| time.0))
 }
 
-fn head(host: &PhysicalHost, status: &PhysicalHostStatus, now: Timestamp, paper: Paper) -> String {
-    let spec = &host.spec;
+fn head(kind: Option<String>, meta: &ObjectMeta, host: &Host, now: Timestamp, paper: Paper) -> String {
     let ago = |time: Timestamp| format!("for {}", human::span(time, now));
     let mut facts: Vec<(&str, Cell)> = Vec::new();
     let mut fact = |name, text: String| facts.push((name, Cell::from(text)));
-    fact("Namespace", host.namespace().unwrap_or_default());
-    let since = status.last_state_transition_time.as_ref().map(|time| ago(time.0));
-    let state = status.state.clone().unwrap_or_else(|| "nobody has looked at it yet: is the operator running?".into());
-    fact("State", joined(", ", [Some(state), since]));
-    fact("Power", joined(", ", [status.observed_power_state.clone(), spec.online.map(|online| wish(online, status))]));
-    fact("Health", status.health.clone().unwrap_or_default());
-    let consumer = spec.consumer_ref.as_ref();
-    let user = consumer.map(|user| joined(" ", [user.kind.clone(), user.name.clone()]));
-    fact("Claimed by", user.unwrap_or_else(|| "nobody".to_owned()));
-    let iso = spec.boot_iso_source.as_ref().map(|iso| format!("boot {iso}"));
-    let network = spec.network_boot.as_ref().map(|_| "boot from the network".to_owned());
-    fact("Order", iso.or(network).unwrap_or_default());
-    let maintenance = spec.maintenance.as_ref().map(|it| it.reason.clone().unwrap_or_else(|| "yes".to_owned()));
-    fact("Maintenance", maintenance.unwrap_or_default());
-    let bmc = status.hardware_details.as_ref().and_then(|hardware| hardware.unpack().bmc);
+    fact("Kind", kind.unwrap_or_default());
+    fact("Namespace", meta.namespace.clone().unwrap_or_default());
+    let state = Some(host.state.clone()).filter(|state| !state.is_empty());
+    let state = state.unwrap_or_else(|| "nobody has looked at it yet: is the operator running?".into());
+    fact("State", joined(", ", [Some(state), host.since.map(ago)]));
+    fact("Power", joined(", ", [Some(host.power.clone()), host.power_request.clone()]));
+    fact("Health", host.health.clone());
+    fact("Claimed by", host.claimed_by.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string));
+    fact("Order", host.order.clone().unwrap_or_default());
+    let maintenance = host.maintenance.as_ref().map(|why| if why.is_empty() { "yes" } else { why });
+    fact("Maintenance", maintenance.unwrap_or_default().to_owned());
+    let bmc = host.hardware.as_ref().and_then(|hardware| hardware.bmc.as_ref());
     let firmware = bmc.map(|bmc| joined(" ", [bmc.vendor.clone(), bmc.model.clone(), bmc.firmware_version.clone()]));
-    fact("BMC", joined(", ", [Some(spec.redfish_connection.address.clone()), firmware]));
-    let addresses = status.addresses.iter().map(|address| format!("{:?} {}", address.type_, address.address));
-    fact("Addresses", addresses.collect::<Vec<_>>().join(", "));
-    if let Some(waiting) = &status.waiting {
+    fact("BMC", joined(", ", [Some(host.bmc.clone()), firmware]));
+    fact("Addresses", host.addresses.join(", "));
+    if let Some(waiting) = &host.waiting {
         let left = waiting.deadline.as_ref().map(|at| format!(" ({} left)", human::span(now, at.0)));
         fact("Waiting", format!("{}{}: {}", waiting.reason, left.unwrap_or_default(), waiting.message));
     }
-    if let Some(fault) = &status.fault {
+    if let Some(fault) = &host.fault {
         let next = fault.next_try.as_ref().map(|at| format!(" (next try in {})", human::span(now, at.0)));
         let text = format!("{}{}: {}", fault.reason, next.unwrap_or_default(), fault.message);
         facts.push(("Fault", Cell::toned(text, Some(Tone::Bad))));
@@ -72,14 +72,7 @@ fn head(host: &PhysicalHost, status: &PhysicalHostStatus, now: Timestamp, paper:
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| vec![Cell::from(format!("{name}:")), value])
         .collect();
-    format!("{}\n{}", human::one_line(&host.name_any()), untitled(&rows, paper))
-}
-
-fn wish(online: bool, status: &PhysicalHostStatus) -> String {
-    match status.condition(types::POWER_REQUEST_IN_EFFECT) {
-        Some(_) => format!("spec.online: {online} is not applied, see conditions"),
-        None => format!("wanted {}", if online { "On" } else { "Off" }),
-    }
+    format!("{}\n{}", human::one_line(meta.name.as_deref().unwrap_or_default()), untitled(&rows, paper))
 }
 
 fn hardware_part(hardware: &HardwareDetails, paper: Paper) -> String {
@@ -123,7 +116,7 @@ fn gigabytes(bytes: u64) -> usize {
     usize::try_from(bytes / 1_000_000_000).unwrap_or(usize::MAX)
 }
 
-fn conditions(status: &PhysicalHostStatus, now: Timestamp, paper: Paper) -> String {
+fn conditions(host: &Host, now: Timestamp, paper: Paper) -> String {
     let row = |condition: &api::capi::Condition| {
         // Info is worth knowing, not worrying about.
         let bad = !condition.is_true() && condition.severity == "Error";
@@ -135,13 +128,13 @@ fn conditions(status: &PhysicalHostStatus, now: Timestamp, paper: Paper) -> Stri
             Cell::from(&condition.message),
         ]
     };
-    let rows: Vec<_> = status.conditions.iter().map(row).collect();
+    let rows: Vec<_> = host.conditions.iter().map(row).collect();
     titled("Conditions", ["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], &rows, paper)
 }
 
-fn past(status: &PhysicalHostStatus, now: Timestamp, paper: Paper) -> String {
-    let skipped = status.timeline.len().saturating_sub(PAST);
-    let rows = status.timeline.iter().skip(skipped).map(|entry| {
+fn past(host: &Host, now: Timestamp, paper: Paper) -> String {
+    let skipped = host.timeline.len().saturating_sub(PAST);
+    let rows = host.timeline.iter().skip(skipped).map(|entry| {
         cells([format!("{} ago", human::span(entry.at.0, now)), entry.state.clone(), entry.message.clone()])
     });
     titled("Timeline", ["WHEN", "STATE", "WHAT"], &rows.collect::<Vec<_>>(), paper)

@@ -3,22 +3,32 @@
 use sim::Fleet;
 
 use super::{Folder, Site};
+use crate::run::DialectArgs;
 use crate::{human, program};
 
-pub(super) fn text(site: &Site, folder: &Folder, fleet: Option<&Fleet>, api_only: bool) -> String {
+pub(super) fn text(
+    site: &Site,
+    folder: &Folder,
+    fleet: Option<&Fleet>,
+    dialects: &DialectArgs,
+    api_only: bool,
+) -> String {
     let kubeconfig = site.kubeconfig().display().to_string();
     let servers = fleet.map(|fleet| human::counted(fleet.bmcs().len(), "simulated server"));
     let servers = servers.map(|servers| format!(", {servers}")).unwrap_or_default();
     let operator = if api_only { ", without the operator" } else { "" };
     let first = fleet.and_then(|fleet| fleet.bmcs().first()).map(|bmc| bmc.name().to_owned());
     let beskar7 = program::name();
-    let second = if program::is_on_path("kubectl") {
-        format!("kubectl get physicalhosts --watch        # or: {beskar7} hosts")
-    } else {
-        format!("{beskar7} hosts")
+    let flag = dialects.for_clients();
+    let second = match dialects.kinds().as_slice() {
+        // kubectl watches one kind at a time.
+        [kind] if program::is_on_path("kubectl") => {
+            format!("kubectl get {} --watch        # or: {beskar7} hosts{flag}", kind.resource().plural)
+        }
+        _ => format!("{beskar7} hosts{flag}"),
     };
     let third = match &first {
-        Some(name) => format!("{beskar7} show {name}"),
+        Some(name) => format!("{beskar7} show {name}{flag}"),
         None => format!("{beskar7} apply -f server-01.yaml          # docs/use/first-server.md"),
     };
     let end = match folder {

@@ -1,25 +1,19 @@
-//! Simulated servers of a site: they answer in process, and are made known as PhysicalHosts.
+//! Simulated servers of a site: they answer in process, and are made known as hosts.
 
-use std::fmt::Debug;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use kube::api::{Api, PostParams};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use kube::api::PostParams;
 use sim::{Fault, Fleet, FleetSpec};
 
-use api::beskar7::PhysicalHost;
-
+use crate::dialects::{HostKind, Manifest, Simulated};
 use crate::sim::{mix, personalities};
 
 /// Who registers simulated servers, as the API server remembers it.
 const MANAGER: &str = "beskar7-simulate";
-/// Where they are registered.
-const NAMESPACE: &str = "default";
+/// Where they are registered, if they have namespaces.
+pub(crate) const NAMESPACE: &str = "default";
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Simulation")]
@@ -72,33 +66,29 @@ fn read_faults(given: &str) -> anyhow::Result<Vec<Fault>> {
     }
 }
 
-/// Makes the servers known: a Secret and a PhysicalHost each. Whatever is there under the same name is left as it is.
-pub(crate) async fn register(client: &Client, fleet: &Fleet) -> anyhow::Result<()> {
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
-    let hosts: Api<PhysicalHost> = Api::namespaced(client.clone(), NAMESPACE);
-    for bmc in fleet.bmcs() {
+/// Makes the servers known, to the dialects in turn. Whatever is there under the same name is left as it is.
+pub(crate) async fn register(client: &Client, kinds: &[&'static dyn HostKind], fleet: &Fleet) -> anyhow::Result<()> {
+    for (bmc, kind) in fleet.bmcs().iter().zip(kinds.iter().cycle()) {
         let (name, credentials) = (bmc.name(), bmc.credentials());
-        let secret_name = format!("{name}-bmc");
-        let secret = json!({
-            "metadata": {"name": secret_name},
-            "stringData": {"username": credentials.username, "password": credentials.password},
+        let manifests = kind.register(&Simulated {
+            name,
+            namespace: NAMESPACE,
+            address: &format!("https://{name}"),
+            username: &credentials.username,
+            password: &credentials.password,
+            fingerprint: None,
         });
-        let host = json!({
-            "metadata": {"name": name},
-            "spec": {"redfishConnection": {"address": format!("https://{name}"), "credentialsSecretRef": secret_name}},
-        });
-        create_if_absent(&secrets, secret).await.with_context(|| format!("cannot register {name}"))?;
-        create_if_absent(&hosts, host).await.with_context(|| format!("cannot register {name}"))?;
+        for manifest in manifests {
+            create(client, &manifest).await.with_context(|| format!("cannot register {name}"))?;
+        }
     }
     Ok(())
 }
 
-async fn create_if_absent<K>(api: &Api<K>, object: Value) -> anyhow::Result<()>
-where
-    K: Clone + Debug + DeserializeOwned + Serialize,
-{
+/// Creates an object, if there is none of that name.
+pub(crate) async fn create(client: &Client, manifest: &Manifest) -> anyhow::Result<()> {
     let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-    match api.create(&params, &serde_json::from_value(object)?).await {
+    match manifest.api(client).create(&params, &serde_json::from_value(manifest.object().clone())?).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
         created => Ok(created.map(drop)?),
     }

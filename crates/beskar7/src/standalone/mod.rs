@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-pub(crate) use fleet::register;
+pub(crate) use fleet::{NAMESPACE, create, register};
 pub(crate) use site::Site;
 
 use crate::boot_args::BootArgs;
@@ -152,7 +152,7 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
     let mut serving = JoinSet::new();
     serving.spawn(site.serve(listener));
     if let Some(fleet) = &fleet {
-        register(&site.client, fleet).await?;
+        register(&site.client, &args.dialects.kinds(), fleet).await?;
     }
     info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -161,7 +161,7 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
         dialects = %args.dialects,
         "beskar7 runs alone"
     );
-    output::print(&announce::text(&site, folder, fleet.as_ref(), args.api_only))?;
+    output::print(&announce::text(&site, folder, fleet.as_ref(), &args.dialects, args.api_only))?;
     let worked = if args.api_only {
         shutdown.cancelled().await;
         Ok(())

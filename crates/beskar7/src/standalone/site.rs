@@ -89,17 +89,23 @@ impl Site {
         self.outside.as_ref().map_or(Path::new(""), |outside| &outside.kubeconfig)
     }
 
-    /// Teaches the API server what a PhysicalHost is, in the words of this version of the binary.
+    /// Teaches the API server our kinds, in the words of this version of the binary.
     pub(crate) async fn install_crds(&self) -> anyhow::Result<()> {
+        for definition in api::crds() {
+            self.install(definition).await?;
+        }
+        Ok(())
+    }
+
+    /// Teaches the API server a kind.
+    pub(crate) async fn install(&self, definition: CustomResourceDefinition) -> anyhow::Result<()> {
         let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let params = PatchParams::apply(MANAGER).force();
-        for definition in api::crds() {
-            let name = definition.name_any();
-            let failed = || format!("cannot install the CRD {name}");
-            definitions.patch(&name, &params, &Patch::Apply(&definition)).await.with_context(failed)?;
-            let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
-            tokio::time::timeout(ESTABLISHED_WITHIN, established).await.with_context(failed)?.with_context(failed)?;
-        }
+        let name = definition.name_any();
+        let failed = || format!("cannot install the CRD {name}");
+        definitions.patch(&name, &params, &Patch::Apply(&definition)).await.with_context(failed)?;
+        let established = await_condition(definitions, &name, conditions::is_crd_established());
+        tokio::time::timeout(ESTABLISHED_WITHIN, established).await.with_context(failed)?.with_context(failed)?;
         Ok(())
     }
 

@@ -154,6 +154,8 @@ async fn values_that_make_no_sense_are_explained() {
         (&["run", "--bmc-concurrency", "0"], "--bmc-concurrency"),
         (&["run", "--dialects", "beskar7,metal3"], "there is no dialect \"metal3\"; this version knows: beskar7"),
         (&["standalone", "--dialects", "all"], "there is no dialect \"all\"; this version knows: beskar7"),
+        (&["hosts", "--dialects", "metal3"], "there is no dialect \"metal3\"; this version knows: beskar7"),
+        (&["power", "off", "a", "--dialects", "beskar7,metal3"], "there is no dialect \"metal3\""),
         (&["run", "--log-level", "loud=very"], "write a level such as debug"),
         (&["power", "explode", "a"], "[possible values: on, off, auto, cycle]"),
         (&["power", "on"], "<HOST>..."),

@@ -35,7 +35,7 @@ fn something_of_everything() -> Metrics {
             .map(|(namespace, state)| (namespace.to_owned(), state))
             .into()
     });
-    metrics.follow_machines("beskar7machine", &phases::ALL, || {
+    metrics.follow_claims("beskar7machine", &phases::ALL, || {
         [("lab", "Pending"), ("prod", "Provisioned")].map(|(namespace, phase)| (namespace.to_owned(), phase)).into()
     });
     let id = |name: &str| ObjectId::named::<k8s_openapi::api::core::v1::Node>(None, name);

@@ -10,10 +10,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use sim::{
-    Certificate, Effect, Endpoint, Fleet, FleetSpec, PowerState, ServeSpec, Serving, Timing, Trust, manifests,
-    personality,
-};
+use sim::{Certificate, Effect, Endpoint, Fleet, FleetSpec, PowerState, ServeSpec, Serving, Timing, personality};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -191,23 +188,6 @@ async fn the_control_steers_a_running_fleet() {
         assert_eq!(status.as_u16(), expected, "{path}");
         assert!(body["error"].is_string());
     }
-}
-
-#[tokio::test]
-async fn manifests_name_secret_and_host() {
-    let serving = serving(1, ServeSpec::default()).await;
-    let endpoint = &serving.endpoints()[0];
-    let fingerprint = endpoint.certificate().unwrap().fingerprint();
-    let text = manifests(serving.endpoints(), "metal", Trust::Pin);
-    let expected = format!(
-        "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: \"sim-000-bmc\"\n  namespace: \"metal\"\nstringData:\n  \
-         username: \"admin\"\n  password: \"password\"\n---\napiVersion: infrastructure.cluster.x-k8s.io/v1beta1\n\
-         kind: PhysicalHost\nmetadata:\n  name: \"sim-000\"\n  namespace: \"metal\"\nspec:\n  redfishConnection:\n    \
-         address: \"{}\"\n    credentialsSecretRef: \"sim-000-bmc\"\n    certificateFingerprint: \"{fingerprint}\"\n",
-        endpoint.url()
-    );
-    assert_eq!(text, expected);
-    assert!(manifests(serving.endpoints(), "metal", Trust::Skip).contains("    insecureSkipVerify: true\n"));
 }
 
 #[tokio::test]
