@@ -281,6 +281,7 @@ impl Operator {
         });
         let claims = Arc::new(ClaimLoop::<C> {
             client: self.client.clone(),
+            namespace: self.config.namespace.clone(),
             roster: roster.clone(),
             placer: Arc::default(),
             nodes: shared.nodes.clone(),

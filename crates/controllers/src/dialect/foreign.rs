@@ -105,4 +105,7 @@ impl HostDialect for ForeignHosts {
     fn words() -> &'static dyn Words {
         &Neutral
     }
+
+    const CLAIM_ID: &'static str = "example.com/claim-id";
+    const CLUSTER_API: bool = false;
 }
