@@ -164,6 +164,10 @@ impl<D: ClaimDialect> Loop for ClaimLoop<D> {
         self.metrics.follow_machines(D::NAME, D::PHASES, claims);
     }
 
+    fn halt(&self, key: &ObjectId) {
+        self.retire(key);
+    }
+
     async fn decide(&self, seen: Arc<D::Claim>) -> Result<Option<Duration>, WriteError> {
         let mut claim = self.writer.newest(seen);
         for _ in 0..DECISIONS {
@@ -523,3 +527,6 @@ enum Next<C> {
     /// Nothing, until something changes or this time has passed.
     Rest(Option<Duration>),
 }
+
+#[cfg(test)]
+pub(crate) mod foreign;

@@ -132,6 +132,14 @@ impl<D: HostDialect> Loop for HostLoop<D> {
         };
         self.metrics.follow_hosts(D::NAME, D::STATES, hosts);
     }
+
+    fn halt(&self, key: &ObjectId) {
+        self.retire(key);
+    }
+
+    fn resume(&self, key: &ObjectId) {
+        self.welcome(key);
+    }
 }
 
 impl<D: HostDialect> HostLoop<D> {

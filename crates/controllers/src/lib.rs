@@ -34,6 +34,7 @@ pub mod probes;
 pub mod roster;
 pub mod vault;
 mod watches;
+mod wiring;
 pub mod writer;
 
 #[cfg(test)]

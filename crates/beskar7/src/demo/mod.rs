@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use api::beskar7::{Beskar7Machine, PhysicalHost, states};
 use controllers::brake::BrakeConfig;
+use controllers::dialects::Dialect;
 use controllers::operator::Config;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
@@ -140,6 +141,7 @@ fn invent(count: u32) -> Fleet {
 
 fn config() -> Config {
     Config {
+        dialects: vec![Dialect::Beskar7],
         namespace: None,
         watch_filter: None,
         election: None,

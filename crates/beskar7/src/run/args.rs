@@ -85,6 +85,12 @@ pub(crate) struct DialectArgs {
     dialects: Vec<Dialect>,
 }
 
+impl DialectArgs {
+    pub(crate) fn selected(&self) -> Vec<Dialect> {
+        self.dialects.clone()
+    }
+}
+
 impl std::fmt::Display for DialectArgs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.dialects.iter().map(|dialect| dialect.name()).collect::<Vec<_>>().join(","))
@@ -166,6 +172,7 @@ impl Args {
     pub(super) fn config(&self, surroundings: &Surroundings) -> Config {
         let namespace = self.namespace.clone().filter(|namespace| !namespace.is_empty());
         Config {
+            dialects: self.dialects.selected(),
             watch_filter: self.watch_filter.clone().filter(|filter| !filter.is_empty()),
             election: self.election(surroundings),
             metrics_address: self.metrics_bind_address.0,

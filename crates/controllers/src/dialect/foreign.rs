@@ -30,7 +30,7 @@ impl HostDialect for ForeignHosts {
     const STATES: &'static [&'static str] = &["Unknown"];
     const FINALIZER: &'static str = "example.com/host";
     const OURS: Ownership = Ownership { manager: "foreign", conditions: &[] };
-    const RECORD: &'static [&'static str] = &[];
+    const RECORD: &'static [&'static str] = &["status", "record"];
     const SERVED: &'static str = "";
     const CREDENTIALS_FIELD: &'static str = "";
     const CA_BUNDLE_FIELD: &'static str = "";
@@ -50,7 +50,7 @@ impl HostDialect for ForeignHosts {
 
     fn connection(host: &Node, _: Option<&Anchor>) -> Result<Connection, Failure> {
         Ok(Connection {
-            address: Address::parse(&host.annotations()["address"])?,
+            address: Address::parse(host.annotations().get("address").map(String::as_str).unwrap_or_default())?,
             system: SystemChoice::Only,
             credentials: "bmc".to_owned(),
             trust: TrustWish::SystemRoots,
@@ -70,8 +70,8 @@ impl HostDialect for ForeignHosts {
         None
     }
 
-    fn offer(_: &Node) -> Offer {
-        unreachable!("nobody claims it")
+    fn offer(host: &Node) -> Offer {
+        crate::claims::foreign::offer(host)
     }
 
     fn announced(_: &ObjectId, _: &Free, _: &Value) -> Option<Anchor> {
@@ -86,8 +86,10 @@ impl HostDialect for ForeignHosts {
         ""
     }
 
-    fn status(_: &View<'_, Node>) -> Option<Value> {
-        None
+    fn status(view: &View<'_, Node>) -> Option<Value> {
+        let phase = view.step.record.phase.as_str();
+        let shown = view.host.status.as_ref().and_then(|status| status.phase.as_deref());
+        (shown != Some(phase)).then(|| serde_json::json!({ "phase": phase }))
     }
 
     fn paused_status(_: &Node, _: &str, _: Option<&Seen>, _: Timestamp) -> Option<Value> {
