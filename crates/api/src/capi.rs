@@ -101,6 +101,26 @@ pub enum AddressType {
     InternalDns,
 }
 
+impl AddressType {
+    const ALL: [Self; 5] = [Self::Hostname, Self::ExternalIp, Self::InternalIp, Self::ExternalDns, Self::InternalDns];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hostname => "Hostname",
+            Self::ExternalIp => "ExternalIP",
+            Self::InternalIp => "InternalIP",
+            Self::ExternalDns => "ExternalDNS",
+            Self::InternalDns => "InternalDNS",
+        }
+    }
+
+    /// The type of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == name)
+    }
+}
+
 /// Where an API server is reached.
 // Both fields are always written: readers of the v1beta1 contract expect them.
 #[derive(KubeSchema, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -164,4 +184,18 @@ pub struct TemplateMeta {
     /// Annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_addresses_are_named_as_they_are_written() {
+        for type_ in AddressType::ALL {
+            assert_eq!(serde_json::to_value(type_).unwrap(), type_.as_str());
+            assert_eq!(AddressType::named(type_.as_str()), Some(type_));
+        }
+        assert_eq!(AddressType::named("internalip"), None);
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use api::capi::BLOCK_MOVE_ANNOTATION;
 use engine::claim::{self, Act, Goal, Memory, Owner, Refusal, Sight, Standing, step};
 use engine::host::Consumer;
-use engine::placement::{BootWay, Request};
+use engine::placement::{BootWay, Pool, Request};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
@@ -19,6 +19,7 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::cluster_api::{ClusterApi, MachineView, cluster_named, paused_itself};
+use crate::companions::{Companion, Companions};
 use crate::consumer;
 use crate::depot::{ImageCheck, Question};
 use crate::dialect::HostDialect;
@@ -28,7 +29,8 @@ use crate::metrics::Metrics;
 use crate::nodes::{Awaited, Nodes};
 use crate::object::{Object, ObjectId, api};
 use crate::placer::{Placer, Wanted};
-use crate::roster::{Bearer, Holding, OrderOnHost, Roster};
+use crate::relatives::{Dependents, Related, Relative};
+use crate::roster::{Bearer, Holding, Roster};
 use crate::vault::Vault;
 use crate::watches::Change;
 use crate::writer::{Ownership, WriteError, Writer, patch, with_finalizer};
@@ -59,46 +61,73 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     const FINALIZER: &'static str;
     /// What is ours in its status.
     const OURS: Ownership;
-    /// Annotation with the claim's id, on the claim and on its host.
-    const ID_ANNOTATION: &'static str;
     /// Labels of hosts that make failure domains where a cluster does not say which.
     const DOMAIN_KEYS: &'static [&'static str];
+    /// Whether its claims are for Machines of Cluster API. Others are for nobody but their authors.
+    const CLUSTER_API: bool;
 
-    /// Selects the hosts that bear a claim of that name.
-    fn bearers(name: &str) -> String;
+    /// Kinds of objects that its claims depend on, beside Secrets and those of Cluster API.
+    fn relatives() -> Vec<Relative> {
+        Vec::new()
+    }
+    /// The related objects that this claim names, by name. A change of one wakes it.
+    fn depends_on(_: &ClaimView<'_, Self::Claim>) -> Vec<ObjectId> {
+        Vec::new()
+    }
 
-    /// What is wanted. Without a boot service, nothing can be served to its host.
-    fn goal(claim: &Self::Claim, has_boot_service: bool) -> Goal;
-    /// The image that somebody has to look at before a host is claimed.
-    fn image(claim: &Self::Claim) -> Option<Question>;
+    /// Finds the hosts that bear this claim, and perhaps others.
+    fn bearers(claim: &ObjectId) -> ListParams;
+    /// Where its hosts are, all its life.
+    fn pool(claim: &Self::Claim) -> Pool;
     /// The phase that its status shows.
     fn phase(claim: &Self::Claim) -> &'static str;
+
+    /// What is wanted.
+    fn goal(view: &ClaimView<'_, Self::Claim>) -> Goal;
+    /// The image that somebody has to look at before a host is claimed.
+    fn image(view: &ClaimView<'_, Self::Claim>) -> Option<Question>;
     /// What is remembered.
-    fn memory(claim: &Self::Claim) -> Memory;
+    fn memory(view: &ClaimView<'_, Self::Claim>) -> Memory;
     /// What the placer needs to know.
-    fn request(claim: &Self::Claim, machine: Option<&MachineView>, domain_keys: Vec<String>) -> Request;
+    fn request(view: &ClaimView<'_, Self::Claim>) -> Request;
     /// The claim and the order, as a merge patch for a host.
-    fn order(claim: &Self::Claim, id: &str, machine: Option<&MachineView>) -> Value;
+    fn order(view: &ClaimView<'_, Self::Claim>, id: &str) -> Value;
     /// Whether what a host is ordered to do is what the claim asks for.
-    fn is_ordered(claim: &Self::Claim, on_host: &OrderOnHost) -> bool;
+    fn is_ordered(view: &ClaimView<'_, Self::Claim>, on_host: &str) -> bool;
     /// The order without the claim, as a merge patch for the host that bears the claim.
-    fn reorder(claim: &Self::Claim, machine: Option<&MachineView>) -> Value;
+    fn reorder(view: &ClaimView<'_, Self::Claim>) -> Value;
     /// The end of a claim, as a merge patch for a host.
     fn release(id: &str, now: Timestamp, quarantine: Option<&str>) -> Value;
     /// What keeps others from a host, as a merge patch for it.
     fn quarantine(why: &str) -> Value;
     /// Its provider id, as a merge patch.
     fn provider(provider: &str) -> Value;
+    /// Objects that are kept beside it.
+    fn companions(_: &ClaimView<'_, Self::Claim>, _: &Decided<'_>) -> Vec<Companion> {
+        Vec::new()
+    }
     /// The new status, or `None` when it says the same as the present one.
-    fn status(view: &ClaimView<'_, Self::Claim>) -> Option<Value>;
+    fn status(view: &ClaimView<'_, Self::Claim>, decided: &Decided<'_>) -> Option<Value>;
     /// What people may want to know, if it is another thing than before.
-    fn news(view: &ClaimView<'_, Self::Claim>) -> Option<News>;
+    fn news(view: &ClaimView<'_, Self::Claim>, decided: &Decided<'_>) -> Option<News>;
 }
 
-/// Everything that a status is made from.
+/// A claim, and what there is around it.
 pub(crate) struct ClaimView<'a, C> {
     /// The object as it is.
     pub(crate) claim: &'a C,
+    /// The Machine of Cluster API that it is for.
+    pub(crate) machine: Option<MachineView>,
+    /// Labels that tell which failure domain a host is in.
+    pub(crate) domain_keys: Vec<String>,
+    /// Without a boot service, nothing can be served to its host.
+    pub(crate) has_boot_service: bool,
+    /// The time.
+    pub(crate) now: Timestamp,
+}
+
+/// What was decided about a claim: its status shows it.
+pub(crate) struct Decided<'a> {
     /// Where it stands.
     pub(crate) standing: &'a Standing,
     /// Hosts that could not serve it.
@@ -107,15 +136,13 @@ pub(crate) struct ClaimView<'a, C> {
     pub(crate) holding: Option<&'a Holding>,
     /// Whether Cluster API's Machine waits for bootstrap data.
     pub(crate) machine: Option<&'a claim::Machine>,
-    /// Labels that tell which failure domain a host is in.
-    pub(crate) domain_keys: Vec<String>,
-    /// The time.
-    pub(crate) now: Timestamp,
 }
 
 /// What all reconciles of one dialect share.
 pub(crate) struct ClaimLoop<D: ClaimDialect> {
     pub(crate) client: Client,
+    /// Only hosts of this namespace; `None` for all.
+    pub(crate) namespace: Option<String>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) placer: Arc<Placer>,
     pub(crate) nodes: Arc<Nodes>,
@@ -128,6 +155,9 @@ pub(crate) struct ClaimLoop<D: ClaimDialect> {
     /// Checks images; `None` if there is no boot service.
     pub(crate) image_check: Option<ImageCheck>,
     pub(crate) vault: Vault,
+    pub(crate) dependents: Arc<Dependents>,
+    pub(crate) related: Related,
+    pub(crate) companions: Companions,
 }
 
 impl<D: ClaimDialect> Loop for ClaimLoop<D> {
@@ -151,6 +181,10 @@ impl<D: ClaimDialect> Loop for ClaimLoop<D> {
         self.metrics.follow_claims(D::NAME, D::PHASES, claims);
     }
 
+    fn halt(&self, key: &ObjectId) {
+        self.retire(key);
+    }
+
     async fn decide(&self, seen: Arc<D::Claim>) -> Result<Option<Duration>, WriteError> {
         let mut claim = self.writer.newest(seen);
         for _ in 0..DECISIONS {
@@ -164,11 +198,13 @@ impl<D: ClaimDialect> Loop for ClaimLoop<D> {
                 self.retire(&key);
                 return Ok(None);
             }
-            let decision = self.look(&claim, &key);
+            let view = self.view(&claim);
+            self.dependents.set(&key, D::depends_on(&view));
+            let decision = self.look(&view, &key);
             if !decision.step.acts.contains(&Act::Place) && !self.placer.withdraw(&key.by_name()) {
                 return Ok(None);
             }
-            match self.carry_out(&claim, &key, &decision).await? {
+            match self.carry_out(&view, &key, &decision).await? {
                 Next::Decide(written) => claim = Arc::new(written),
                 Next::Rest(again) => return Ok(again),
             }
@@ -178,63 +214,89 @@ impl<D: ClaimDialect> Loop for ClaimLoop<D> {
 }
 
 impl<D: ClaimDialect> ClaimLoop<D> {
-    fn look(&self, claim: &D::Claim, key: &ObjectId) -> Decision {
-        let memory = D::memory(claim);
-        let mut holdings = memory.id.as_ref().map(|id| self.roster.holdings(id)).unwrap_or_default();
-        for held in &mut holdings {
-            held.holding.host.ordered = D::is_ordered(claim, &held.holding.order);
+    fn view<'a>(&self, claim: &'a D::Claim) -> ClaimView<'a, D::Claim> {
+        let machine = self.cluster_api().and_then(|cluster_api| cluster_api.machine_of(claim));
+        let stated = self
+            .cluster_api()
+            .zip(machine.as_ref())
+            .and_then(|(cluster_api, machine)| cluster_api.domain_keys(&claim.namespace()?, &machine.cluster));
+        ClaimView {
+            claim,
+            machine,
+            domain_keys: stated.unwrap_or_else(|| D::DOMAIN_KEYS.iter().map(|key| (*key).to_owned()).collect()),
+            has_boot_service: self.image_check.is_some(),
+            now: self.clock.now(),
         }
-        let owner = match &self.cluster_api {
+    }
+
+    /// What there is to know of Cluster API, for those who belong to it.
+    fn cluster_api(&self) -> Option<&ClusterApi> {
+        self.cluster_api.as_deref().filter(|_| D::CLUSTER_API)
+    }
+
+    fn owner(&self, claim: &D::Claim) -> Owner {
+        match self.cluster_api() {
             Some(cluster_api) => cluster_api.owner(claim),
-            None => paused_itself(claim).map_or(Owner::Nobody, Owner::Paused),
-        };
-        let goal = D::goal(claim, self.image_check.is_some());
+            None if D::CLUSTER_API => paused_itself(claim).map_or(Owner::Nobody, Owner::Paused),
+            None => Owner::Nobody,
+        }
+    }
+
+    fn look(&self, view: &ClaimView<'_, D::Claim>, key: &ObjectId) -> Decision {
+        let (memory, pool) = (D::memory(view), D::pool(view.claim));
+        let mut holdings = memory.id.as_ref().map(|id| self.roster.holdings(id)).unwrap_or_default();
+        for Bearer { key, holding, .. } in &mut holdings {
+            holding.host.name = pool.name_of(key.namespace(), &key.name);
+            holding.host.ordered = D::is_ordered(view, &holding.order);
+        }
+        let (goal, owner) = (D::goal(view), self.owner(view.claim));
         let sight = Sight {
-            owner: if goal.needs_bootstrap.is_some() { self.with_sight_of_data(owner, claim) } else { owner },
+            owner: if goal.needs_bootstrap.is_some() { self.with_sight_of_data(owner, view) } else { owner },
             host: holdings.first().map(|held| held.holding.host.clone()),
             doubles: holdings.iter().skip(1).map(|held| held.holding.host.clone()).collect(),
-            image: self.image(claim),
+            image: self.image(view),
             refusal: self.placer.refusal(&key.by_name()),
-            now: self.clock.now(),
+            now: view.now,
         };
         Decision { step: step(&goal, &memory, &sight), memory, owner: sight.owner, holdings }
     }
 
     /// The Secret that a Machine names may not be there.
-    fn with_sight_of_data(&self, owner: Owner, claim: &D::Claim) -> Owner {
+    fn with_sight_of_data(&self, owner: Owner, view: &ClaimView<'_, D::Claim>) -> Owner {
         let Owner::Machine(machine) = owner else { return owner };
-        let view = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
-        let secret = view.and_then(|view| view.data_secret);
-        let is_there = |name: &String| self.vault.has(&ObjectId::named::<Secret>(claim.namespace().as_deref(), name));
+        let secret = view.machine.as_ref().and_then(|machine| machine.data_secret.as_ref());
+        let namespace = view.claim.namespace();
+        let is_there = |name: &String| self.vault.has(&ObjectId::named::<Secret>(namespace.as_deref(), name));
         match machine.bootstrap {
-            claim::Bootstrap::Ready if !secret.as_ref().is_some_and(is_there) => {
+            claim::Bootstrap::Ready if !secret.is_some_and(is_there) => {
                 Owner::Machine(claim::Machine { bootstrap: claim::Bootstrap::Missing, ..machine })
             }
             _ => Owner::Machine(machine),
         }
     }
 
-    fn image(&self, claim: &D::Claim) -> claim::Image {
-        let question = D::image(claim);
+    fn image(&self, view: &ClaimView<'_, D::Claim>) -> claim::Image {
+        let question = D::image(view);
         let known = question.zip(self.image_check.as_ref()).map(|(question, check)| check.verdict(&question));
         known.unwrap_or(claim::Image::Unknown)
     }
 
-    fn look_at_image(&self, claim: &D::Claim, key: &ObjectId) {
-        if let (Some(question), Some(check)) = (D::image(claim), &self.image_check) {
+    fn look_at_image(&self, view: &ClaimView<'_, D::Claim>, key: &ObjectId) {
+        if let (Some(question), Some(check)) = (D::image(view), &self.image_check) {
             check.look(&question, &key.by_name());
         }
     }
 
     async fn carry_out(
         &self,
-        claim: &D::Claim,
+        view: &ClaimView<'_, D::Claim>,
         key: &ObjectId,
         decision: &Decision,
     ) -> Result<Next<D::Claim>, WriteError> {
+        let claim = view.claim;
         // What names the provider lifts the block in the same write.
         if !decision.step.acts.iter().any(|act| matches!(act, Act::NameProvider(_)))
-            && let Some(written) = self.block_move(claim, decision).await?
+            && let Some(written) = self.block_move(view, decision).await?
         {
             return Ok(Next::Decide(written));
         }
@@ -255,21 +317,21 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                     return self.writer.patch(claim, D::provider(provider), "provider id").await.map(Next::Decide);
                 }
                 Act::Remember => {
-                    return Ok(self.tell(claim, decision).await?.map_or(Next::Rest(Some(LOOK_AGAIN)), Next::Decide));
+                    return Ok(self.tell(view, decision).await?.map_or(Next::Rest(Some(LOOK_AGAIN)), Next::Decide));
                 }
                 Act::Reorder { host } => {
-                    self.reorder(claim, decision, host).await?;
+                    self.reorder(view, decision, host).await?;
                     return Ok(Next::Decide(claim.clone()));
                 }
                 Act::LetGo => return self.let_go(claim, key, decision).await,
                 Act::Release { quarantine, .. } => self.release(decision, *quarantine).await?,
                 Act::GiveBack { host } => self.give_back(decision, host).await?,
-                Act::Place => self.ask(claim, key, decision),
-                Act::CheckImage => self.look_at_image(claim, key),
+                Act::Place => self.ask(view, key, decision),
+                Act::CheckImage => self.look_at_image(view, key),
             }
         }
-        self.await_node(claim, key, decision);
-        self.tell(claim, decision).await?;
+        self.await_node(view, key, decision);
+        self.tell(view, decision).await?;
         Ok(Next::Rest(self.again(decision)))
     }
 
@@ -287,7 +349,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             }
             Standing::Provisioning { .. } => {
                 let waiting = decision.holdings.first().and_then(|held| held.holding.waiting.as_ref());
-                let told_at = waiting.and_then(|wait| Some(wait.since.as_ref()?.0 + LASTING))?;
+                let told_at = waiting.and_then(|wait| Some(wait.since? + LASTING))?;
                 (self.clock.now() < told_at).then(|| until(told_at))
             }
             _ => None,
@@ -298,38 +360,35 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     async fn protect(&self, claim: &D::Claim) -> Result<D::Claim, WriteError> {
         let id = format!("{:016x}{:04x}", fastrand::u64(..), fastrand::u16(..));
         let finalizers = with_finalizer(claim, D::FINALIZER);
-        let patch = json!({ "metadata": { "annotations": { D::ID_ANNOTATION: id }, "finalizers": finalizers } });
+        let patch = json!({ "metadata": { "annotations": { D::Hosts::CLAIM_ID: id }, "finalizers": finalizers } });
         self.writer.patch(claim, patch, "claim id").await
     }
 
-    fn ask(&self, claim: &D::Claim, key: &ObjectId, decision: &Decision) {
+    fn ask(&self, view: &ClaimView<'_, D::Claim>, key: &ObjectId, decision: &Decision) {
         let Some(id) = &decision.memory.id else { return };
-        let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
-        let mut request = D::request(claim, machine.as_ref(), self.domain_keys(claim));
-        if let Some(check) = self.image_check.as_ref().filter(|_| D::image(claim).is_some()) {
+        let mut request = D::request(view);
+        if let Some(check) = self.image_check.as_ref().filter(|_| D::image(view).is_some()) {
             // The BMC fetches it from us.
             request.way = BootWay::Image(check.scheme().to_owned());
         }
         let now = self.clock.now();
         let refusals = decision.step.refusals.iter().filter(|refusal| refusal.holds(now));
         request.refused_by = refusals.map(|refusal| (refusal.host.clone(), refusal.why.reason.clone())).collect();
-        let wanted = Wanted { request, claim: D::order(claim, id, machine.as_ref()) };
+        let wanted = Wanted { request, claim: D::order(view, id) };
         self.placer.ask(&key.by_name(), wanted);
     }
 
-    async fn reorder(&self, claim: &D::Claim, decision: &Decision, host: &str) -> Result<(), WriteError> {
-        let machine = self.cluster_api.as_ref().and_then(|cluster_api| cluster_api.machine_of(claim));
-        for held in decision.holdings.iter().filter(|held| held.key.name == host) {
+    async fn reorder(&self, view: &ClaimView<'_, D::Claim>, decision: &Decision, host: &str) -> Result<(), WriteError> {
+        for held in decision.holdings.iter().filter(|held| held.holding.host.name == host) {
             info!(host = %held.key, "order replaced; the server was not started yet");
-            self.write_host(held, D::reorder(claim, machine.as_ref()), "the order").await?;
+            self.write_host(held, D::reorder(view), "the order").await?;
         }
         Ok(())
     }
 
     /// The node of a machine that runs is awaited until Cluster API has seen it.
-    fn await_node(&self, claim: &D::Claim, key: &ObjectId, decision: &Decision) {
-        let Some(cluster_api) = &self.cluster_api else { return };
-        let machine = cluster_api.machine_of(claim).filter(|machine| !machine.has_node);
+    fn await_node(&self, view: &ClaimView<'_, D::Claim>, key: &ObjectId, decision: &Decision) {
+        let machine = view.machine.as_ref().filter(|machine| !machine.has_node);
         let uuid = decision.holdings.first().and_then(|held| held.holding.uuid.clone());
         match (&decision.step.standing, machine, uuid) {
             (Standing::Provisioned { provider, .. }, Some(machine), Some(uuid)) => {
@@ -342,7 +401,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
 
     /// Why nothing may be done to the host of a claim, as of now and not as of the watch: a server is at stake.
     async fn paused_now(&self, key: &ObjectId) -> Option<String> {
-        self.cluster_api.as_ref()?;
+        self.cluster_api()?;
         let consumer = Consumer {
             api_version: D::Claim::api_version(&()).into_owned(),
             kind: D::Claim::kind(&()).into_owned(),
@@ -366,7 +425,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     async fn give_back(&self, decision: &Decision, host: &str) -> Result<(), WriteError> {
-        for held in decision.holdings.iter().filter(|held| held.key.name == host) {
+        for held in decision.holdings.iter().filter(|held| held.holding.host.name == host) {
             let why = held.holding.host.fault.as_ref().map_or("a second host bears the same claim", |why| &why.message);
             warn!(host = %held.key, why, "claim given back");
             self.write_host(held, D::release(&held.holding.id, self.clock.now(), None), "the release").await?;
@@ -389,12 +448,15 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     /// Whether a host bears the claim, as of now and not as of the watch: a claim that is left behind is a server lost.
-    async fn is_borne(&self, key: &ObjectId, id: &str) -> Result<bool, WriteError> {
-        let hosts = api::<<D::Hosts as HostDialect>::Host>(&self.client, key.namespace.as_deref());
-        let ours = ListParams::default().fields(&D::bearers(&key.name));
-        let found =
-            hosts.list(&ours).await.map_err(|error| WriteError::of(key, "nothing before its host is known", error))?;
-        Ok(found.iter().any(|host| host.annotations().get(D::ID_ANNOTATION).is_some_and(|borne| borne == id)))
+    async fn is_borne(&self, claim: &D::Claim, key: &ObjectId, id: &str) -> Result<bool, WriteError> {
+        let namespace = match D::pool(claim) {
+            Pool::Namespace(namespace) => Some(namespace),
+            Pool::Everything => self.namespace.clone(),
+        };
+        let hosts = api::<<D::Hosts as HostDialect>::Host>(&self.client, namespace.as_deref());
+        let found = hosts.list(&D::bearers(key)).await;
+        let found = found.map_err(|error| WriteError::of(key, "nothing before its host is known", error))?;
+        Ok(found.iter().any(|host| host.annotations().get(D::Hosts::CLAIM_ID).is_some_and(|borne| borne == id)))
     }
 
     async fn let_go(
@@ -405,7 +467,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     ) -> Result<Next<D::Claim>, WriteError> {
         if decision.holdings.is_empty()
             && let Some(id) = &decision.memory.id
-            && self.is_borne(key, id).await?
+            && self.is_borne(claim, key, id).await?
         {
             return Ok(Next::Rest(Some(CATCH_UP)));
         }
@@ -416,9 +478,8 @@ impl<D: ClaimDialect> ClaimLoop<D> {
     }
 
     /// Writes the status if it says something new, and answers with the object as it is then.
-    async fn tell(&self, claim: &D::Claim, decision: &Decision) -> Result<Option<D::Claim>, WriteError> {
-        let view = ClaimView {
-            claim,
+    async fn tell(&self, view: &ClaimView<'_, D::Claim>, decision: &Decision) -> Result<Option<D::Claim>, WriteError> {
+        let decided = Decided {
             standing: &decision.step.standing,
             refusals: &decision.step.refusals,
             holding: decision.holdings.first().map(|held| &held.holding),
@@ -426,47 +487,46 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                 Owner::Machine(machine) => Some(machine),
                 _ => None,
             },
-            domain_keys: self.domain_keys(claim),
-            now: self.clock.now(),
         };
-        let Some(status) = D::status(&view) else { return Ok(None) };
-        let written = self.writer.status(claim, status).await?;
-        if let Some(news) = D::news(&view) {
-            self.herald.tell(claim.object_ref(&()), news);
+        for companion in D::companions(view, &decided) {
+            self.companions.settle(&companion, &self.related).await?;
+        }
+        let Some(status) = D::status(view, &decided) else { return Ok(None) };
+        let written = self.writer.status(view.claim, status).await?;
+        if let Some(news) = D::news(view, &decided) {
+            self.herald.tell(view.claim.object_ref(&()), news);
         }
         Ok(Some(written))
     }
 
     /// clusterctl waits with a move while this annotation is there: a server that boots may read its image and its bootstrap data
     /// from us. Also while the cluster is paused, or the move would never begin.
-    async fn block_move(&self, claim: &D::Claim, decision: &Decision) -> Result<Option<D::Claim>, WriteError> {
-        let is_served = D::image(claim).is_some();
+    async fn block_move(
+        &self,
+        view: &ClaimView<'_, D::Claim>,
+        decision: &Decision,
+    ) -> Result<Option<D::Claim>, WriteError> {
+        let (claim, is_served) = (view.claim, D::image(view).is_some());
         let is_booting = is_served && decision.holdings.first().is_some_and(|held| held.holding.host.is_booting());
         let is_blocked = claim.annotations().contains_key(BLOCK_MOVE_ANNOTATION);
-        if self.cluster_api.is_none() || is_booting == is_blocked {
+        if self.cluster_api().is_none() || is_booting == is_blocked {
             return Ok(None);
         }
         let patch = json!({ "metadata": { "annotations": { BLOCK_MOVE_ANNOTATION: is_booting.then_some("") } } });
         self.writer.patch(claim, patch, "move block").await.map(Some)
     }
 
-    fn domain_keys(&self, claim: &D::Claim) -> Vec<String> {
-        let stated = self.cluster_api.as_ref().and_then(|cluster_api| {
-            let cluster = cluster_api.machine_of(claim)?.cluster;
-            cluster_api.domain_keys(&claim.namespace()?, &cluster)
-        });
-        stated.unwrap_or_else(|| D::DOMAIN_KEYS.iter().map(|key| (*key).to_owned()).collect())
-    }
-
     /// Nothing is done for it any more. How it ended is remembered until the watch has shown that: it may still show the
     /// claim as it was before its deletion, and such a one would get a host.
     fn retire(&self, key: &ObjectId) {
+        self.dependents.remove(key);
         self.placer.withdraw(&key.by_name());
         self.nodes.forget(&key.by_name());
     }
 
     /// The watch has shown its end, which a finalizer does not prevent that is added at the moment of a deletion.
     fn forget(&self, key: &ObjectId) {
+        self.dependents.remove(key);
         self.placer.forget(&key.by_name());
         self.nodes.forget(&key.by_name());
         self.writer.forget(key);
@@ -488,3 +548,6 @@ enum Next<C> {
     /// Nothing, until something changes or this time has passed.
     Rest(Option<Duration>),
 }
+
+#[cfg(test)]
+pub(crate) mod foreign;

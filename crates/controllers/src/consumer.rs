@@ -1,6 +1,5 @@
 //! Whether the consumer of a host still lives, and whether its cluster is paused.
 
-use api::beskar7::names::CLAIM_ID;
 use api::capi::{CLUSTER_NAME_LABEL, PAUSED_ANNOTATION};
 use engine::host::{Claim, Consumer, Presence};
 use kube::core::{DynamicObject, PartialObjectMeta};
@@ -18,15 +17,16 @@ pub fn id_by_words(consumer: &Consumer) -> String {
     digest(&format!("{} {} {} {}", group_of(consumer), consumer.kind, consumer.namespace, consumer.name))
 }
 
-/// Looks up who claimed. Whatever is not certain is [`Presence::Unknown`]: nobody's server is released on a guess.
-pub async fn presence(client: &Client, claim: &Claim, host_namespace: &str) -> Presence {
+/// Looks up who claimed. Whatever is not certain is [`Presence::Unknown`]: nobody's server is released on a guess. A claimer bears its
+/// id in the annotation that is named.
+pub async fn presence(client: &Client, claim: &Claim, host_namespace: &str, id_annotation: &str) -> Presence {
     let named = |consumer: &&Consumer| !consumer.kind.is_empty() && !consumer.api_version.is_empty();
     let Some(consumer) = claim.consumer.as_ref().filter(named) else {
         // A claim made by hand that refers to nothing: there is nobody to ask.
         return Presence::Gone;
     };
     match find(client, consumer, host_namespace).await {
-        Ok(Some(object)) if is_namesake(&object, claim) => Presence::Gone,
+        Ok(Some(object)) if is_namesake(&object, claim, id_annotation) => Presence::Gone,
         Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Presence::Leaving,
         Ok(Some(_)) => Presence::Exists,
         Ok(None) => Presence::Gone,
@@ -35,10 +35,10 @@ pub async fn presence(client: &Client, claim: &Claim, host_namespace: &str) -> P
 }
 
 /// Looks up who claims, before anything is done for it: whoever wrote the claim's id there bears it too.
-pub async fn claimer(client: &Client, claim: &Claim, host_namespace: &str) -> Presence {
+pub async fn claimer(client: &Client, claim: &Claim, host_namespace: &str, id_annotation: &str) -> Presence {
     let Some(consumer) = &claim.consumer else { return Presence::Gone };
     match find(client, consumer, host_namespace).await {
-        Ok(Some(object)) if object.annotations().get(CLAIM_ID) != Some(&claim.id) => Presence::Gone,
+        Ok(Some(object)) if object.annotations().get(id_annotation) != Some(&claim.id) => Presence::Gone,
         Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Presence::Leaving,
         Ok(Some(_)) => Presence::Exists,
         Ok(None) => Presence::Gone,
@@ -112,6 +112,7 @@ async fn get(
 ) -> Result<Option<Found>, String> {
     let namespace = if consumer.namespace.is_empty() { host_namespace } else { &consumer.namespace };
     let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Namespaced if namespace.is_empty() => return Err("its reference names no namespace".to_owned()),
         Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &kind),
         Scope::Cluster => Api::all_with(client.clone(), &kind),
     };
@@ -124,9 +125,9 @@ async fn get(
 }
 
 /// Whether an object claims under another id than the claimer that we know, and so only bears its name.
-fn is_namesake(object: &impl ResourceExt, claim: &Claim) -> bool {
+fn is_namesake(object: &impl ResourceExt, claim: &Claim, id_annotation: &str) -> bool {
     let given = claim.consumer.as_ref().is_none_or(|consumer| claim.id != id_by_words(consumer));
-    given && object.annotations().get(CLAIM_ID).is_some_and(|id| *id != claim.id)
+    given && object.annotations().get(id_annotation).is_some_and(|id| *id != claim.id)
 }
 
 type Found = PartialObjectMeta<DynamicObject>;
@@ -141,5 +142,37 @@ fn if_there<T>(name: &str, answer: kube::Result<T>) -> kube::Result<Option<T>> {
             Ok(None)
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use k8s_openapi::api::core::v1::Secret;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_namesake_is_known_by_the_id_that_its_own_dialect_writes() {
+        let annotations = json!({ "example.com/claim-id": "new", "example.org/claim-id": "old" });
+        let object: Secret = serde_json::from_value(json!({ "metadata": { "annotations": annotations } })).unwrap();
+        let claim = Claim { id: "old".to_owned(), consumer: None };
+        assert!(is_namesake(&object, &claim, "example.com/claim-id"));
+        assert!(!is_namesake(&object, &claim, "example.org/claim-id"));
+        assert!(!is_namesake(&object, &claim, "example.net/claim-id"));
+    }
+
+    #[tokio::test]
+    async fn a_reference_without_a_namespace_from_a_host_without_one_says_nothing_about_its_object() {
+        let kinds = Router::new().fallback(async || {
+            let secrets = json!({ "name": "secrets", "kind": "Secret", "namespaced": true, "verbs": ["get"] });
+            axum::Json(json!({ "groupVersion": "v1", "resources": [secrets] }))
+        });
+        let consumer =
+            Consumer { api_version: "v1".into(), kind: "Secret".into(), name: "a".into(), ..Consumer::default() };
+        let claim = Claim { id: "id".to_owned(), consumer: Some(consumer) };
+        let found = presence(&Client::new(kinds, "default"), &claim, "", "example.com/claim-id").await;
+        assert_eq!(found, Presence::Unknown("its reference names no namespace".to_owned()));
     }
 }

@@ -8,6 +8,7 @@
 //! namespace may not read CRDs.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ETAG, IF_NONE_MATCH};
@@ -17,6 +18,7 @@ use kube::client::Body;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 use serde_json::Value;
+use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
 
 use crate::dialect::HostDialect;
@@ -41,29 +43,63 @@ enum Fate {
     Untold,
 }
 
+/// Whether the definition of a dialect's hosts is known to be fit. While it is not, nothing is done to any object of that dialect.
+#[derive(Debug, Clone)]
+pub(crate) struct Fitness(watch::Receiver<bool>);
+
+impl Fitness {
+    /// Not fit yet, and where it is told.
+    pub(crate) fn new() -> (watch::Sender<bool>, Self) {
+        let (told, fitness) = watch::channel(false);
+        (told, Self(fitness))
+    }
+
+    pub(crate) fn is_fit(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it is fit, or until it is not.
+    pub(crate) async fn becomes(&self, fit: bool) {
+        if self.0.clone().wait_for(|known| *known == fit).await.is_err() {
+            // Whoever tells it has stopped: it stays as it is.
+            std::future::pending().await
+        }
+    }
+}
+
 /// The installed CRD of a dialect's hosts.
-pub(crate) struct Definition<'a> {
-    client: &'a Client,
-    herald: &'a Herald,
+pub(crate) struct Definition {
+    client: Client,
+    herald: Arc<Herald>,
     /// The last answer, and its ETag.
     known: Option<(HeaderValue, Fate)>,
     warned: bool,
     told: HashSet<String>,
 }
 
-impl<'a> Definition<'a> {
-    pub(crate) fn new(client: &'a Client, herald: &'a Herald) -> Self {
+impl Definition {
+    pub(crate) fn new(client: Client, herald: Arc<Herald>) -> Self {
         Self { client, herald, known: None, warned: false, told: HashSet::new() }
+    }
+
+    /// Follows the definition for as long as it is polled, and tells whether it is fit.
+    pub(crate) async fn follow<D: HostDialect>(mut self, hosts: Api<D::Host>, fitness: watch::Sender<bool>) {
+        loop {
+            self.is_fit::<D>(&hosts).await;
+            fitness.send_replace(true);
+            self.is_unfit::<D>().await;
+            fitness.send_replace(false);
+        }
     }
 
     /// Returns when the record is kept, or when that cannot be found out. Until then, it reports the problem in the log and on
     /// each host.
-    pub(crate) async fn is_fit<D: HostDialect>(&mut self, hosts: Api<D::Host>) {
+    async fn is_fit<D: HostDialect>(&mut self, hosts: &Api<D::Host>) {
         while self.first_look::<D>().await == Fate::Dropped {
             if !std::mem::replace(&mut self.warned, true) {
                 error!("{} Nothing is done to {} until then.", sentence::<D>(), D::Host::plural(&()));
             }
-            self.tell::<D>(&hosts).await;
+            self.tell::<D>(hosts).await;
             tokio::time::sleep(SOON_AGAIN).await;
         }
         if std::mem::take(&mut self.warned) {
@@ -73,7 +109,7 @@ impl<'a> Definition<'a> {
     }
 
     /// Returns when the record is no longer kept.
-    pub(crate) async fn is_unfit<D: HostDialect>(&mut self) {
+    async fn is_unfit<D: HostDialect>(&mut self) {
         loop {
             match self.look::<D>().await {
                 Fate::Dropped => return,
@@ -105,7 +141,8 @@ impl<'a> Definition<'a> {
 
     async fn ask<D: HostDialect>(&mut self) -> kube::Result<Fate> {
         let (group, version) = (D::Host::group(&()), D::Host::version(&()));
-        let mut request = Request::get(format!("/openapi/v3/apis/{group}/{version}"));
+        let group = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
+        let mut request = Request::get(format!("/openapi/v3/{group}/{version}"));
         if let Some((mark, _)) = &self.known {
             request = request.header(IF_NONE_MATCH, mark);
         }

@@ -113,6 +113,11 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// What it calls the things that sentences speak of.
     fn words() -> &'static dyn Words;
+
+    /// Annotation by which a claim bears its id, on its own object and on its host.
+    const CLAIM_ID: &'static str;
+    /// Whether those who claim its hosts belong to Cluster API's Machines, and are left alone while their cluster is paused.
+    const CLUSTER_API: bool;
 }
 
 /// An object with everything that its dialect may look at.

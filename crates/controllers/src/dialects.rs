@@ -4,14 +4,36 @@
 use std::fmt;
 use std::str::FromStr;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
 use crate::beskar7;
+use crate::claims::ClaimDialect as _;
+#[cfg(test)]
+use crate::claims::foreign::ForeignClaims;
+use crate::depot::Deliveries;
 use crate::dialect::HostDialect as _;
+#[cfg(test)]
+use crate::dialect::foreign::ForeignHosts;
+#[cfg(test)]
+use crate::objects::ObjectDialect as _;
+use crate::relatives::Relative;
+#[cfg(test)]
+use crate::simulation::{Blades, Consoles};
+use crate::watches::Selection;
+use crate::wiring::Wiring;
 
 /// A family of resources that describe servers, and who wants what of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
     /// Our own.
     Beskar7,
+    /// One of other people, in tests.
+    #[cfg(test)]
+    Foreign,
+    /// One that is made of several kinds, in tests.
+    #[cfg(test)]
+    Blades,
 }
 
 impl Dialect {
@@ -22,6 +44,55 @@ impl Dialect {
     pub fn name(self) -> &'static str {
         match self {
             Self::Beskar7 => beskar7::Hosts::NAME,
+            #[cfg(test)]
+            Self::Foreign => ForeignHosts::NAME,
+            #[cfg(test)]
+            Self::Blades => Blades::NAME,
+        }
+    }
+
+    /// The kinds of objects that its own depend on, beside Secrets.
+    pub(crate) fn relatives(self) -> Vec<Relative> {
+        match self {
+            Self::Beskar7 => {
+                [beskar7::Hosts::relatives(), beskar7::Claims::relatives()].into_iter().flatten().collect()
+            }
+            #[cfg(test)]
+            Self::Foreign => [ForeignHosts::relatives(), ForeignClaims::relatives()].into_iter().flatten().collect(),
+            #[cfg(test)]
+            Self::Blades => [Blades::relatives(), Consoles::relatives()].into_iter().flatten().collect(),
+        }
+    }
+
+    /// Puts its loops together: it has hosts, and may have claims on them and clusters.
+    pub(crate) fn wire(self, wiring: &mut Wiring<'_>) {
+        match self {
+            Self::Beskar7 => {
+                let hosts = wiring.hosts::<beskar7::Hosts>();
+                wiring.claims::<beskar7::Claims>(&hosts);
+                wiring.clusters::<beskar7::Clusters, _>(&hosts);
+            }
+            #[cfg(test)]
+            Self::Foreign => {
+                let hosts = wiring.hosts::<ForeignHosts>();
+                wiring.claims::<ForeignClaims>(&hosts);
+            }
+            #[cfg(test)]
+            Self::Blades => {
+                let hosts = wiring.hosts::<Blades>();
+                wiring.objects::<Consoles, _>(&hosts);
+            }
+        }
+    }
+
+    /// Has the boot service follow its hosts for as long as it is polled.
+    pub(crate) fn deliver<'a>(self, deliveries: &'a Deliveries, selection: &'a Selection) -> BoxFuture<'a, ()> {
+        match self {
+            Self::Beskar7 => deliveries.follow::<beskar7::Hosts>(selection).boxed(),
+            #[cfg(test)]
+            Self::Foreign => deliveries.follow::<ForeignHosts>(selection).boxed(),
+            #[cfg(test)]
+            Self::Blades => deliveries.follow::<Blades>(selection).boxed(),
         }
     }
 }

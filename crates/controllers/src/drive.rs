@@ -10,8 +10,10 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::controller::{self, Action, Controller};
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher;
+use tokio::sync::mpsc;
 
-use crate::object::Object;
+use crate::definition::Fitness;
+use crate::object::{Object, ObjectId};
 use crate::watches::{self, Change};
 use crate::writer::{WriteError, Writer};
 
@@ -38,30 +40,69 @@ pub(crate) trait Loop: Send + Sync + 'static {
 
     /// What metrics are counted from: the watch's own store, so that they cannot drift.
     fn count(&self, _: Store<Self::Object>) {}
+
+    /// Nothing may be done to an object for now: whatever is under way for it ends.
+    fn halt(&self, _: &ObjectId) {}
+
+    /// Something may be done to an object again; it is decided on after that.
+    fn resume(&self, _: &ObjectId) {}
 }
 
-/// Runs a loop for as long as it is polled.
+/// What all decisions of a loop share.
+struct Context<L> {
+    work: Arc<L>,
+    fitness: Fitness,
+}
+
+/// Runs a loop for as long as it is polled. What the watch shows is taken in at all times; it is decided on only while the definition
+/// is fit.
 pub(crate) async fn drive<L: Loop>(
     work: Arc<L>,
     api: Api<DeserializeGuard<L::Object>>,
     config: watcher::Config,
     woken: impl Stream<Item = ObjectRef<L::Object>> + Send + 'static,
+    fitness: Fitness,
 ) {
     let (store, writer) = reflector::store();
     work.count(store.clone());
     let bystander = work.clone();
     let stream = watches::follow(api, config, move |change| bystander.take(&change)).reflect(writer).applied_objects();
-    Controller::for_stream(stream, store)
+    let (resume, mut resumed) = mpsc::unbounded_channel();
+    let context = Arc::new(Context { work, fitness });
+    let decide = Controller::for_stream(stream, store.clone())
         .with_config(controller::Config::default().concurrency(DECISIONS_AT_ONCE))
         .reconcile_on(woken)
-        .run(reconcile, |_, error, _| Action::requeue(error.pause()), work)
-        .for_each(|_| std::future::ready(()))
-        .await;
+        .reconcile_all_on(futures::stream::poll_fn(move |context| resumed.poll_recv(context)))
+        .run(reconcile, |_, error, _| Action::requeue(error.pause()), context.clone())
+        .for_each(|_| std::future::ready(()));
+    futures::join!(decide, context.follow_fitness(&store, &resume));
 }
 
-async fn reconcile<L: Loop>(object: Arc<L::Object>, work: Arc<L>) -> Result<Action, WriteError> {
+impl<L: Loop> Context<L> {
+    async fn follow_fitness(&self, store: &Store<L::Object>, resume: &mpsc::UnboundedSender<()>) {
+        loop {
+            self.fitness.becomes(true).await;
+            store.state().iter().for_each(|object| self.work.resume(&ObjectId::of(object.as_ref())));
+            // Nobody listens any more only when the loop has stopped.
+            resume.send(()).ok();
+            self.fitness.becomes(false).await;
+            store.state().iter().for_each(|object| self.work.halt(&ObjectId::of(object.as_ref())));
+        }
+    }
+}
+
+async fn reconcile<L: Loop>(object: Arc<L::Object>, context: Arc<Context<L>>) -> Result<Action, WriteError> {
+    let Context { work, fitness } = &*context;
+    if !fitness.is_fit() {
+        return Ok(Action::await_change());
+    }
     let started = tokio::time::Instant::now();
-    let result = work.decide(object).await;
+    let result = tokio::select! {
+        biased;
+        // As if the process had ended here.
+        () = fitness.becomes(false) => return Ok(Action::await_change()),
+        result = work.decide(object) => result,
+    };
     work.writer().count_decision(result.is_ok(), started.elapsed());
     result.map(|again| again.map_or_else(Action::await_change, Action::requeue))
 }
@@ -136,7 +177,8 @@ mod tests {
         let writer = Writer::new(client.clone(), Metrics::default(), "witness", ours);
         let witness = Arc::new(Witness { gone: Mutex::default(), writer });
         let api = crate::object::api(&client, None);
-        let driven = drive(witness.clone(), api, watcher::Config::default(), futures::stream::pending());
+        let (_, fitness) = Fitness::new();
+        let driven = drive(witness.clone(), api, watcher::Config::default(), futures::stream::pending(), fitness);
         tokio::time::timeout(Duration::from_mins(2), driven).await.unwrap_err();
         // Once each, however often it is listed; a namesake before the new one is looked at.
         assert_eq!(*witness.gone.lock().unwrap(), ["lab/c 3", "lab/b 2"]);

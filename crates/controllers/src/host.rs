@@ -137,6 +137,14 @@ impl<D: HostDialect> Loop for HostLoop<D> {
         };
         self.metrics.follow_hosts(D::NAME, D::STATES, hosts);
     }
+
+    fn halt(&self, key: &ObjectId) {
+        self.retire(key);
+    }
+
+    fn resume(&self, key: &ObjectId) {
+        self.welcome(key);
+    }
 }
 
 impl<D: HostDialect> HostLoop<D> {
@@ -273,7 +281,8 @@ impl<D: HostDialect> HostLoop<D> {
     /// A host whose cluster is paused is looked at, but nothing is done to it.
     async fn check_pause(&self, case: &Case<'_, D>, step: &Step) -> Result<(), Paused> {
         let recorded = step.record.anchor.claim.as_ref().and_then(|claim| claim.consumer.as_ref());
-        let Some(consumer) = recorded.or(case.goal.consumer.as_ref()) else { return Ok(()) };
+        let consumer = recorded.or(case.goal.consumer.as_ref()).filter(|_| D::CLUSTER_API);
+        let Some(consumer) = consumer else { return Ok(()) };
         match consumer::pause(&self.client, consumer, case.key.namespace(), self.cluster_api).await {
             Some(why) => Err(Paused {
                 why,
@@ -287,14 +296,14 @@ impl<D: HostDialect> HostLoop<D> {
 
     async fn look_up_consumer(&self, key: &ObjectId, step: &Step) -> Presence {
         match &step.record.anchor.claim {
-            Some(claim) => consumer::presence(&self.client, claim, key.namespace()).await,
+            Some(claim) => consumer::presence(&self.client, claim, key.namespace(), D::CLAIM_ID).await,
             None => Presence::Gone,
         }
     }
 
     async fn look_up_claimer(&self, case: &Case<'_, D>) -> Presence {
         match &case.goal.claim {
-            Some(claim) => consumer::claimer(&self.client, claim, case.key.namespace()).await,
+            Some(claim) => consumer::claimer(&self.client, claim, case.key.namespace(), D::CLAIM_ID).await,
             None => Presence::Gone,
         }
     }

@@ -29,7 +29,6 @@ pub mod leader;
 pub mod metrics;
 mod nodes;
 pub mod object;
-#[cfg_attr(not(test), allow(dead_code, reason = "BMCs that are objects come with the next dialects"))]
 pub mod objects;
 pub mod operator;
 mod placer;
@@ -38,6 +37,7 @@ pub mod relatives;
 pub mod roster;
 pub mod vault;
 mod watches;
+mod wiring;
 pub mod writer;
 
 #[cfg(test)]

@@ -105,6 +105,14 @@ impl<D: ObjectDialect> Loop for ObjectLoop<D> {
         }
     }
 
+    fn halt(&self, key: &ObjectId) {
+        self.hands.forget(key);
+    }
+
+    fn resume(&self, key: &ObjectId) {
+        self.hands.welcome(key);
+    }
+
     async fn decide(&self, seen: Arc<D::Object>) -> Result<Option<Duration>, WriteError> {
         let object = self.writer.newest(seen);
         let object = object.as_ref();

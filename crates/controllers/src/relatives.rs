@@ -44,6 +44,11 @@ pub(crate) struct Setting {
 }
 
 impl Relative {
+    /// The kind.
+    pub(crate) fn kind(&self) -> &KindId {
+        &self.kind
+    }
+
     /// Objects that can be looked at. Each tells whom it concerns because it names them; who names the object itself is told by
     /// `depends_on` of its dialect.
     pub fn of<K: Object>(concerned: fn(&K) -> Vec<ObjectId>) -> Self {
@@ -144,9 +149,9 @@ impl Related {
         self.shelves.iter().find(|(known, _)| known == kind).map(|(_, shelf)| shelf.as_ref())
     }
 
-    /// Waits until all objects have been listed once. Before that, nobody can say that one is missing.
-    pub(crate) async fn is_complete(&self) {
-        join_all(self.shelves.iter().map(|(_, shelf)| shelf.is_ready())).await;
+    /// Waits until all objects of these kinds have been listed once. Before that, nobody can say that one is missing.
+    pub(crate) async fn is_complete(&self, kinds: &[KindId]) {
+        join_all(kinds.iter().filter_map(|kind| self.shelf(kind)).map(Shelf::is_ready)).await;
     }
 }
 

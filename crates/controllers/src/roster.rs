@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use api::beskar7::{BootMode, NetworkBoot, RemoteConfig, Waiting};
-use api::capi::MachineAddress;
 use engine::claim;
 use engine::host::{Anchor, PowerRequest};
 use engine::placement::Candidate;
@@ -46,13 +44,13 @@ pub struct Holding {
     /// The host as the claim sees it.
     pub host: claim::Host,
     /// Addresses of the server.
-    pub addresses: Vec<MachineAddress>,
+    pub addresses: Vec<Address>,
     /// Labels of the host.
     pub labels: BTreeMap<String, String>,
     /// SMBIOS UUID of the server.
     pub uuid: Option<String>,
-    /// What is ordered on it.
-    pub order: OrderOnHost,
+    /// What is ordered on it, in words of its dialect that differ if and only if the orders do.
+    pub order: String,
     /// What it waits for.
     pub waiting: Option<Waiting>,
     /// When what is wrong with it is tried again.
@@ -61,19 +59,24 @@ pub struct Holding {
     pub assumed_booted: bool,
 }
 
-/// What is ordered on a host.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct OrderOnHost {
-    /// The image.
-    pub image: Option<String>,
-    /// The firmware that boots it.
-    pub boot_mode: Option<BootMode>,
-    /// How its system finds its configuration.
-    pub remote: Option<RemoteConfig>,
-    /// The network boot.
-    pub network: Option<NetworkBoot>,
-    /// Whether every start that we cause boots it.
-    pub every_start: bool,
+/// An address of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// What kind of address, as Kubernetes names it: `InternalIP`, `Hostname`, …
+    pub kind: String,
+    /// The address.
+    pub address: String,
+}
+
+/// What a host waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// What for, in a sentence.
+    pub message: String,
+    /// Since when.
+    pub since: Option<Timestamp>,
+    /// Until when at most.
+    pub deadline: Option<Timestamp>,
 }
 
 /// A host that bears a claim, as it was seen.
@@ -205,14 +208,14 @@ impl Roster {
         entry.offer.free.as_deref().cloned()
     }
 
-    /// What a reader finds in the labels of the hosts of a namespace.
+    /// What a reader finds in the labels of the hosts of a namespace. Hosts without a namespace are in all of them.
     pub(crate) fn labels_in<T: Ord>(
         &self,
         namespace: &str,
         read: impl Fn(&BTreeMap<String, String>) -> Option<T>,
     ) -> BTreeSet<T> {
         let entries = self.entries();
-        let hosts = entries.hosts.iter().filter(|(key, _)| key.namespace() == namespace);
+        let hosts = entries.hosts.iter().filter(|(key, _)| key.namespace.as_deref().is_none_or(|own| own == namespace));
         hosts.filter_map(|(_, entry)| read(&entry.offer.candidate.labels)).collect()
     }
 

@@ -122,9 +122,9 @@ impl Vault {
         self.kinds.push((KindId::of::<K>(), Arc::new(known)));
     }
 
-    /// Waits until everything has been listed once.
-    pub(crate) async fn is_complete(&self) {
-        for (_, kept) in &self.kinds {
+    /// Waits until all objects of these kinds have been listed once.
+    pub(crate) async fn is_complete(&self, kinds: &[KindId]) {
+        for kept in kinds.iter().filter_map(|kind| self.kind(kind)) {
             kept.is_ready().await;
         }
     }

@@ -7,17 +7,43 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, Resource};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::object::{KindId, Object, ObjectId};
+use crate::object::{self, KindId, Object, ObjectId, Reach};
+
+/// Which objects are looked after.
+#[derive(Clone)]
+pub(crate) struct Selection {
+    pub(crate) client: Client,
+    /// Only those of this namespace; `None` for all.
+    pub(crate) namespace: Option<String>,
+    /// Only those whose watch-filter label has this value.
+    pub(crate) filter: Option<String>,
+}
+
+impl Selection {
+    /// Where the objects of a kind are asked for.
+    pub(crate) fn api<K: Resource<DynamicType = (), Scope: Reach>>(&self) -> Api<K> {
+        object::api(&self.client, self.namespace.as_deref())
+    }
+
+    /// How they are watched.
+    pub(crate) fn watch(&self) -> watcher::Config {
+        let config = watcher::Config::default();
+        match &self.filter {
+            Some(filter) => config.labels(&format!("{}={filter}", api::capi::WATCH_FILTER_LABEL)),
+            None => config,
+        }
+    }
+}
 
 /// Unused fields are removed: with thousands of objects they would fill the memory.
 fn drop_ballast(metadata: &mut ObjectMeta) {

@@ -8,6 +8,7 @@ use api::beskar7::PhysicalHost;
 use bmc::{Https, InProcess};
 use controllers::brake::BrakeConfig;
 use controllers::clock::Clock;
+use controllers::dialects::Dialect;
 use controllers::hands::Dial;
 use controllers::metrics::Metrics;
 use controllers::operator::{Config, Operator};
@@ -147,6 +148,7 @@ impl World {
     /// Starts one more operator, behind a gate, and hands it to the test.
     pub fn launch(&self, gate: &Gate, clock: impl Clock, change: impl FnOnce(&mut Config)) -> Running {
         let mut config = Config {
+            dialects: vec![Dialect::Beskar7],
             namespace: Some(self.namespace.clone()),
             watch_filter: None,
             election: None,

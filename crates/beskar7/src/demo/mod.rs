@@ -145,6 +145,7 @@ fn invent(count: u32) -> Fleet {
 
 fn config() -> Config {
     Config {
+        dialects: vec![Dialect::Beskar7],
         namespace: None,
         watch_filter: None,
         election: None,

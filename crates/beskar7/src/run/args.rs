@@ -186,6 +186,7 @@ impl Args {
     pub(super) fn config(&self, surroundings: &Surroundings) -> Config {
         let namespace = self.namespace.clone().filter(|namespace| !namespace.is_empty());
         Config {
+            dialects: self.dialects.selected(),
             watch_filter: self.watch_filter.clone().filter(|filter| !filter.is_empty()),
             election: self.election(surroundings),
             metrics_address: self.metrics_bind_address.0,

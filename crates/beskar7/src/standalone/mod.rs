@@ -212,6 +212,7 @@ impl Args {
 
     fn config(&self) -> Config {
         Config {
+            dialects: self.dialects.selected(),
             namespace: None,
             watch_filter: None,
             // One process has the folder, so nobody else can lead.

@@ -113,6 +113,7 @@ const DIALECT_WORDS: &[&str] = &[
     "beskar7.io/",
     "metal3.io/",
     "`beskar7 ",
+    "api::beskar7",
 ];
 
 /// What may stand there all the same: the anchor is the same on the hosts of every dialect, and BootSessions are ours.
@@ -134,10 +135,14 @@ fn the_engine_and_the_shared_loops_know_no_dialect() {
 
 #[test]
 fn a_dialects_word_in_a_shared_loop_is_found_unless_a_test_uses_it() {
-    let text = "//! PhysicalHost\nlet kind = \"PhysicalHost\";\nlet field = format!(\"set spec.online of {}\", spec.name);\nlet name = spec.name;\n#[cfg(test)]\nmod tests {\n    PhysicalHost\n}\n";
+    let text = "//! PhysicalHost\nlet kind = \"PhysicalHost\";\nlet field = format!(\"set spec.online of {}\", spec.name);\nlet name = spec.name;\nuse api::beskar7::names;\n#[cfg(test)]\nmod tests {\n    use api::beskar7::PhysicalHost;\n}\n";
     assert_eq!(
         dialect_words(text),
-        [r#"let kind = "PhysicalHost";"#, r#"let field = format!("set spec.online of {}", spec.name);"#]
+        [
+            r#"let kind = "PhysicalHost";"#,
+            r#"let field = format!("set spec.online of {}", spec.name);"#,
+            "use api::beskar7::names;"
+        ]
     );
 }
 

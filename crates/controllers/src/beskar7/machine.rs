@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use api::beskar7::conditions::reason;
 use api::beskar7::{
-    Beskar7Machine, BootMode, HostRefusal, HostSelector, Mode, NetworkBoot, NetworkProtocol, OsFamily, ReleasePolicy,
-    RemoteConfig, SelectorOperator, SelectorRequirement, names, phases,
+    Beskar7Machine, BootMode, HostRefusal, HostSelector, Mode, ReleasePolicy, SelectorOperator, SelectorRequirement,
+    names, phases,
 };
 use api::capi;
 use boot::iso::Firmware;
@@ -13,18 +13,19 @@ use engine::claim::{Goal, Leave, Memory, Refusal, Refused, Road};
 use engine::failure::Failure;
 use engine::placement::{BootWay, Pool, Request, Requirements, Selector, Term, Test};
 use jiff::Timestamp;
+use kube::api::ListParams;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 
+use super::order::OrderOnHost;
 use super::shipment::{boot_url_missing, family};
 use super::{OURS, PhysicalHosts, machine_status};
-use crate::claims::{ClaimDialect, ClaimView};
-use crate::cluster_api::MachineView;
+use crate::claims::{ClaimDialect, ClaimView, Decided};
 use crate::depot::{ImageWords, Question};
 use crate::dialect::HostDialect as _;
-use crate::fingerprint::{digest, optional, quoted};
+use crate::fingerprint::digest;
 use crate::herald::News;
-use crate::roster::OrderOnHost;
+use crate::object::ObjectId;
 use crate::writer::Ownership;
 
 const IMAGE_WORDS: ImageWords = ImageWords {
@@ -45,28 +46,39 @@ impl ClaimDialect for Beskar7Machines {
     const PHASES: &'static [&'static str] = &phases::ALL;
     const FINALIZER: &'static str = names::MACHINE_FINALIZER;
     const OURS: Ownership = OURS;
-    const ID_ANNOTATION: &'static str = names::CLAIM_ID;
     const DOMAIN_KEYS: &'static [&'static str] = &[names::ZONE_LABEL];
+    const CLUSTER_API: bool = true;
 
-    fn bearers(name: &str) -> String {
-        format!("spec.consumerRef.name={name}")
+    fn bearers(claim: &ObjectId) -> ListParams {
+        ListParams::default().fields(&format!("spec.consumerRef.name={}", claim.name))
     }
 
-    fn goal(machine: &Beskar7Machine, has_boot_service: bool) -> Goal {
+    fn pool(machine: &Beskar7Machine) -> Pool {
+        Pool::Namespace(machine.namespace().unwrap_or_default())
+    }
+
+    fn phase(machine: &Beskar7Machine) -> &'static str {
+        let shown = machine.status.as_ref().and_then(|status| status.phase.as_deref());
+        phases::ALL.into_iter().find(|phase| Some(*phase) == shown).unwrap_or(phases::PENDING)
+    }
+
+    fn goal(view: &ClaimView<'_, Beskar7Machine>) -> Goal {
+        let machine = view.claim;
         let is_remote = machine.spec.mode() == Mode::RemoteConfig;
         let needs_data = is_remote && machine.spec.given_config_url().is_none();
         Goal {
             road: road(machine),
             unservable: unservable(machine.spec.mode()),
-            blocked: (is_remote && !has_boot_service).then(|| refused(&boot_url_missing())),
+            blocked: (is_remote && !view.has_boot_service).then(|| refused(&boot_url_missing())),
             needs_bootstrap: needs_data.then(no_bootstrap_data),
             needs_image: is_remote,
             quarantine: machine.spec.release_policy == Some(ReleasePolicy::Quarantine),
-            order: digest(&words(&order_of(machine))),
+            order: digest(&OrderOnHost::wanted_by(machine).words()),
         }
     }
 
-    fn image(machine: &Beskar7Machine) -> Option<Question> {
+    fn image(view: &ClaimView<'_, Beskar7Machine>) -> Option<Question> {
+        let machine = view.claim;
         (machine.spec.mode() == Mode::RemoteConfig).then_some(())?;
         Some(Question {
             image: machine.spec.image_url.clone()?,
@@ -80,12 +92,8 @@ impl ClaimDialect for Beskar7Machines {
         })
     }
 
-    fn phase(machine: &Beskar7Machine) -> &'static str {
-        let shown = machine.status.as_ref().and_then(|status| status.phase.as_deref());
-        phases::ALL.into_iter().find(|phase| Some(*phase) == shown).unwrap_or(phases::PENDING)
-    }
-
-    fn memory(machine: &Beskar7Machine) -> Memory {
+    fn memory(view: &ClaimView<'_, Beskar7Machine>) -> Memory {
+        let machine = view.claim;
         let protected = machine.finalizers().iter().any(|finalizer| finalizer == names::MACHINE_FINALIZER);
         Memory {
             id: machine.annotations().get(names::CLAIM_ID).filter(|id| protected && !id.is_empty()).cloned(),
@@ -94,17 +102,18 @@ impl ClaimDialect for Beskar7Machines {
         }
     }
 
-    fn request(machine: &Beskar7Machine, owner: Option<&MachineView>, domain_keys: Vec<String>) -> Request {
+    fn request(view: &ClaimView<'_, Beskar7Machine>) -> Request {
+        let machine = view.claim;
         let wishes = machine.spec.hardware_requirements.unwrap_or_default();
         Request {
             claimant: machine.name_any(),
             since: machine.creation_timestamp().map_or(Timestamp::MIN, |time| time.0),
-            pool: Pool::Namespace(machine.namespace().unwrap_or_default()),
+            pool: Self::pool(machine),
             named: None,
             tolerations: Vec::new(),
             selector: machine.spec.host_selector.as_ref().map(selector).unwrap_or_default(),
-            failure_domain: owner.and_then(|owner| owner.failure_domain.clone()),
-            domain_keys,
+            failure_domain: view.machine.as_ref().and_then(|owner| owner.failure_domain.clone()),
+            domain_keys: view.domain_keys.clone(),
             requirements: Requirements {
                 cores: wishes.min_cpu_cores.unwrap_or(0),
                 memory_gb: wishes.min_memory_gb.unwrap_or(0).into(),
@@ -116,10 +125,11 @@ impl ClaimDialect for Beskar7Machines {
         }
     }
 
-    fn order(machine: &Beskar7Machine, id: &str, owner: Option<&MachineView>) -> Value {
-        let order = order_of(machine);
+    fn order(view: &ClaimView<'_, Beskar7Machine>, id: &str) -> Value {
+        let machine = view.claim;
+        let order = OrderOnHost::wanted_by(machine);
         let is_served = order.remote.as_ref().is_some_and(|remote| remote.config_url.is_none());
-        let served = owner.filter(|_| is_served).and_then(|owner| owner.data_secret.as_ref());
+        let served = view.machine.as_ref().filter(|_| is_served).and_then(|owner| owner.data_secret.as_ref());
         json!({
             "metadata": { "annotations": {
                 names::CLAIM_ID: id,
@@ -145,12 +155,12 @@ impl ClaimDialect for Beskar7Machines {
         })
     }
 
-    fn is_ordered(machine: &Beskar7Machine, on_host: &OrderOnHost) -> bool {
-        unservable(machine.spec.mode()).is_some() || order_of(machine) == *on_host
+    fn is_ordered(view: &ClaimView<'_, Beskar7Machine>, on_host: &str) -> bool {
+        unservable(view.claim.spec.mode()).is_some() || OrderOnHost::wanted_by(view.claim).words() == on_host
     }
 
-    fn reorder(machine: &Beskar7Machine, owner: Option<&MachineView>) -> Value {
-        let mut patch = json!({ "spec": Self::order(machine, "", owner)["spec"] });
+    fn reorder(view: &ClaimView<'_, Beskar7Machine>) -> Value {
+        let mut patch = json!({ "spec": Self::order(view, "")["spec"] });
         // The claim stays as it is.
         patch["spec"].as_object_mut().map(|spec| spec.remove("consumerRef"));
         patch
@@ -177,8 +187,8 @@ impl ClaimDialect for Beskar7Machines {
         json!({ "metadata": { "annotations": annotations }, "spec": { "providerID": provider } })
     }
 
-    fn status(view: &ClaimView<'_, Beskar7Machine>) -> Option<Value> {
-        let status = machine_status::project(view)?;
+    fn status(view: &ClaimView<'_, Beskar7Machine>, decided: &Decided<'_>) -> Option<Value> {
+        let status = machine_status::project(view, decided)?;
         if view.claim.status.as_ref() == Some(&status) {
             return None;
         }
@@ -186,78 +196,19 @@ impl ClaimDialect for Beskar7Machines {
         serde_json::to_value(status).ok()
     }
 
-    fn news(view: &ClaimView<'_, Beskar7Machine>) -> Option<News> {
-        machine_status::news(view)
-    }
-}
-
-/// What a machine wants on its host.
-fn order_of(machine: &Beskar7Machine) -> OrderOnHost {
-    let mode = machine.spec.mode();
-    let is_network = matches!(mode, Mode::Pxe | Mode::IPxe);
-    let image_url = machine.spec.image_url.clone();
-    let config_url = machine.spec.given_config_url().map(str::to_owned);
-    let os_family = machine.spec.os_family.filter(|_| mode == Mode::RemoteConfig);
-    OrderOnHost {
-        image: image_url.clone().filter(|_| !is_network),
-        boot_mode: machine.spec.boot_mode,
-        remote: os_family.map(|os_family| RemoteConfig { os_family, config_url: config_url.clone() }),
-        // iPXE is what PXE loads: the firmware knows no difference.
-        network: is_network.then_some(NetworkBoot { protocol: NetworkProtocol::Pxe, url: None, image_url, config_url }),
-        every_start: machine.spec.boot_every_start == Some(true),
+    fn news(view: &ClaimView<'_, Beskar7Machine>, decided: &Decided<'_>) -> Option<News> {
+        machine_status::news(view, decided)
     }
 }
 
 fn way(machine: &Beskar7Machine) -> BootWay {
-    let OrderOnHost { image, network, .. } = order_of(machine);
+    let OrderOnHost { image, network, .. } = OrderOnHost::wanted_by(machine);
     match (network, image) {
         (Some(_), _) => BootWay::Network,
         (None, Some(url)) => {
             url.split_once("://").map_or(BootWay::Any, |(scheme, _)| BootWay::Image(scheme.to_owned()))
         }
         (None, None) => BootWay::Any,
-    }
-}
-
-/// An order in words that stay the same from release to release: what is remembered of it must not look changed after an upgrade.
-fn words(order: &OrderOnHost) -> String {
-    let OrderOnHost { image, boot_mode, remote, network, every_start } = order;
-    let text = |text: &Option<String>| optional(text.as_ref(), quoted);
-    let mode = optional(*boot_mode, |mode| match mode {
-        BootMode::Uefi => "Uefi",
-        BootMode::Legacy => "Legacy",
-    });
-    let remote = optional(remote.as_ref(), |remote| {
-        let family = os_word(remote.os_family);
-        format!("RemoteConfig {{ os_family: {family}, config_url: {} }}", text(&remote.config_url))
-    });
-    let mut words = format!("OrderOnHost {{ image: {}, boot_mode: {mode}, remote: {remote} }}", text(image));
-    if let Some(network) = network {
-        let protocol = match network.protocol {
-            NetworkProtocol::Pxe => "pxe",
-            NetworkProtocol::Http => "http",
-        };
-        let urls = [&network.url, &network.image_url, &network.config_url].map(text).join(" ");
-        words = format!("{words} network {protocol} {urls}");
-    }
-    if *every_start {
-        words.push_str(" every-start");
-    }
-    words
-}
-
-fn os_word(family: OsFamily) -> &'static str {
-    match family {
-        OsFamily::Kairos => "Kairos",
-        OsFamily::Talos => "Talos",
-        OsFamily::Flatcar => "Flatcar",
-        OsFamily::LeapMicro => "LeapMicro",
-        OsFamily::Ubuntu => "Ubuntu",
-        OsFamily::Rhel => "Rhel",
-        OsFamily::Centos => "Centos",
-        OsFamily::Fedora => "Fedora",
-        OsFamily::Debian => "Debian",
-        OsFamily::Opensuse => "Opensuse",
     }
 }
 
@@ -333,31 +284,4 @@ fn selector(wish: &HostSelector) -> Selector {
         Term { key: key.clone(), test }
     };
     Selector(labels.chain(wish.match_expressions.iter().map(term)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_remembered_of_an_order_stays_the_same_from_release_to_release() {
-        let image = Some("http://i/os.iso".to_owned());
-        let plain = OrderOnHost { image: image.clone(), ..OrderOnHost::default() };
-        let remote = RemoteConfig { os_family: OsFamily::Talos, config_url: Some("http://i/c".into()) };
-        let network =
-            NetworkBoot { protocol: NetworkProtocol::Pxe, url: None, image_url: image.clone(), config_url: None };
-        for (order, expected) in [
-            (plain.clone(), r#"OrderOnHost { image: Some("http://i/os.iso"), boot_mode: None, remote: None }"#),
-            (
-                OrderOnHost { boot_mode: Some(BootMode::Uefi), remote: Some(remote), ..plain.clone() },
-                r#"OrderOnHost { image: Some("http://i/os.iso"), boot_mode: Some(Uefi), remote: Some(RemoteConfig { os_family: Talos, config_url: Some("http://i/c") }) }"#,
-            ),
-            (
-                OrderOnHost { image: None, network: Some(network), every_start: true, ..plain },
-                r#"OrderOnHost { image: None, boot_mode: None, remote: None } network pxe None Some("http://i/os.iso") None every-start"#,
-            ),
-        ] {
-            assert_eq!(words(&order), expected);
-        }
-    }
 }

@@ -8,16 +8,16 @@ use engine::placement::domain;
 use engine::server::without_secrets;
 
 use super::findings::{Finding, holds, not, put, time, unknown};
-use crate::claims::{ClaimView, LASTING};
+use crate::claims::{ClaimView, Decided, LASTING};
 use crate::herald::News;
 use crate::roster::Holding;
 
 /// The whole status, or `None` while there is nothing to say that lasts.
-pub(super) fn project(view: &ClaimView<'_, Beskar7Machine>) -> Option<Beskar7MachineStatus> {
+pub(super) fn project(view: &ClaimView<'_, Beskar7Machine>, decided: &Decided<'_>) -> Option<Beskar7MachineStatus> {
     let before = view.claim.status.clone().unwrap_or_default();
     let was_ready = before.ready == Some(true);
     let mut status = Beskar7MachineStatus { observed_generation: view.claim.metadata.generation, ..before };
-    let told = match view.standing {
+    let told = match decided.standing {
         standing if is_silent(standing) => return None,
         Standing::Paused(why) => {
             // Nothing but that is written while it is paused.
@@ -25,30 +25,30 @@ pub(super) fn project(view: &ClaimView<'_, Beskar7Machine>) -> Option<Beskar7Mac
             put(&mut status.conditions, holds(types::PAUSED, reason::PAUSED, why), view.now);
             return Some(status);
         }
-        _ => told(view),
+        _ => told(view, decided),
     };
-    status.refused_by = view.refusals.iter().map(|refusal| stored(refusal, view)).collect();
+    status.refused_by = decided.refusals.iter().map(|refusal| stored(refusal, view)).collect();
     status.phase = Some(told.phase.to_owned());
     status.host_ref = told.host.map(|name| LocalObjectReference { name: name.to_owned() });
     status.failure_reason = told.failure.map(|refused| refused.reason.clone());
     status.failure_message = told.failure.map(|refused| refused.message.clone());
-    if let Standing::Provisioned { .. } = view.standing {
+    if let Standing::Provisioned { .. } = decided.standing {
         status.ready = Some(true);
         status.initialization = Some(Initialization { provisioned: Some(true) });
     } else if !was_ready {
         // What was once provisioned stays so; what ails it now is told by a condition.
         status.ready = Some(false);
     }
-    if let Some(holding) = view.holding {
+    if let Some(holding) = decided.holding {
         status.addresses = addresses(view.claim, holding);
         status.failure_domain = domain(&holding.labels, &view.domain_keys).map(str::to_owned);
     }
     let ready = Finding { type_: types::READY, ..told.ready.clone() };
-    let static_ip = static_ip(view);
+    let static_ip = static_ip(view, decided);
     if static_ip.is_none() {
         status.conditions.retain(|condition| condition.type_ != types::STATIC_IP_IN_EFFECT);
     }
-    for finding in [ready, told.ready, told.associated].into_iter().chain(bootstrap(view)).chain(static_ip) {
+    for finding in [ready, told.ready, told.associated].into_iter().chain(bootstrap(decided)).chain(static_ip) {
         put(&mut status.conditions, finding, view.now);
     }
     put(&mut status.conditions, not(types::PAUSED, "", reason::NOT_PAUSED, ""), view.now);
@@ -69,11 +69,11 @@ fn is_silent(standing: &Standing) -> bool {
 }
 
 /// What is told by an event: whenever a machine stands for another reason than before.
-pub(super) fn news(view: &ClaimView<'_, Beskar7Machine>) -> Option<News> {
-    if is_silent(view.standing) || matches!(view.standing, Standing::Paused(_)) {
+pub(super) fn news(view: &ClaimView<'_, Beskar7Machine>, decided: &Decided<'_>) -> Option<News> {
+    if is_silent(decided.standing) || matches!(decided.standing, Standing::Paused(_)) {
         return None;
     }
-    let Finding { severity, reason, message, .. } = told(view).ready;
+    let Finding { severity, reason, message, .. } = told(view, decided).ready;
     let before = view.claim.status.as_ref().and_then(|status| status.condition(types::INFRASTRUCTURE_READY));
     let is_new = before.is_none_or(|before| before.reason != reason);
     is_new.then(|| News { warning: [Condition::WARNING, Condition::ERROR].contains(&severity), reason, message })
@@ -81,11 +81,11 @@ pub(super) fn news(view: &ClaimView<'_, Beskar7Machine>) -> Option<News> {
 
 /// The address that was given, then what the BMC knows.
 fn addresses(machine: &Beskar7Machine, holding: &Holding) -> Vec<MachineAddress> {
-    let given = static_address(machine)
-        .map(|address| MachineAddress { type_: AddressType::InternalIp, address: address.to_owned() });
-    let known =
-        holding.addresses.iter().filter(|known| given.as_ref().is_none_or(|given| given.address != known.address));
-    given.iter().chain(known).cloned().collect()
+    let given = static_address(machine);
+    let known = holding.addresses.iter().filter(|known| Some(known.address.as_str()) != given);
+    let known = known.filter_map(|known| Some((AddressType::named(&known.kind)?, known.address.as_str())));
+    let all = given.map(|given| (AddressType::InternalIp, given)).into_iter().chain(known);
+    all.map(|(type_, address)| MachineAddress { type_, address: address.to_owned() }).collect()
 }
 
 /// The address of `staticIP`.
@@ -94,10 +94,10 @@ fn static_address(machine: &Beskar7Machine) -> Option<&str> {
 }
 
 /// Nothing that is booted from an image gets its address from us, so whoever gives one is told what it is for.
-fn static_ip(view: &ClaimView<'_, Beskar7Machine>) -> Option<Finding> {
+fn static_ip(view: &ClaimView<'_, Beskar7Machine>, decided: &Decided<'_>) -> Option<Finding> {
     let address = static_address(view.claim)?;
     let type_ = types::STATIC_IP_IN_EFFECT;
-    let seen = view.holding.into_iter().flat_map(|holding| &holding.addresses);
+    let seen = decided.holding.into_iter().flat_map(|holding| &holding.addresses);
     if seen.into_iter().any(|seen| seen.address == address) {
         return Some(holds(
             type_,
@@ -120,10 +120,10 @@ struct Told<'a> {
     failure: Option<&'a Refused>,
 }
 
-fn told<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
-    let mut told = told_of_standing(view);
-    if view.holding.is_some_and(|holding| holding.host.ignores_order())
-        && matches!(view.standing, Standing::Provisioning { .. } | Standing::Provisioned { .. })
+fn told<'a>(view: &ClaimView<'_, Beskar7Machine>, decided: &Decided<'a>) -> Told<'a> {
+    let mut told = told_of_standing(view, decided);
+    if decided.holding.is_some_and(|holding| holding.host.ignores_order())
+        && matches!(decided.standing, Standing::Provisioning { .. } | Standing::Provisioned { .. })
     {
         told.ready.message = format!("{} {ORDER_IGNORED}", told.ready.message);
     }
@@ -133,9 +133,14 @@ fn told<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
 const ORDER_IGNORED: &str = "What the machine asks for (imageURL, bootMode, osFamily or configURL) was changed after its server had been started; that has no effect. To boot another image, create a new machine.";
 
 /// How far the host is: what ails it, else what it waits for if that lasts, else that it is on its way.
-fn on_the_way(view: &ClaimView<'_, Beskar7Machine>, host: &str, fault: Option<&Refused>) -> Finding {
+fn on_the_way(
+    view: &ClaimView<'_, Beskar7Machine>,
+    decided: &Decided<'_>,
+    host: &str,
+    fault: Option<&Refused>,
+) -> Finding {
     let not_ready = |severity, reason: &str, message: &str| not(types::INFRASTRUCTURE_READY, severity, reason, message);
-    let holding = view.holding.filter(|holding| holding.host.name == host);
+    let holding = decided.holding.filter(|holding| holding.host.name == host);
     if let Some(fault) = fault {
         let next_try = holding.and_then(|holding| holding.next_try);
         let next_try = next_try.map(|at| format!(" Next try at {at}.")).unwrap_or_default();
@@ -145,9 +150,9 @@ fn on_the_way(view: &ClaimView<'_, Beskar7Machine>, host: &str, fault: Option<&R
     let waiting = |reason: &str, message: &str| not_ready(Condition::INFO, reason, message);
     let reason = reason::PHYSICAL_HOST_NOT_READY;
     let wait = holding.and_then(|holding| holding.waiting.as_ref());
-    let lasts = wait.filter(|wait| wait.since.as_ref().is_none_or(|since| view.now.duration_since(since.0) >= LASTING));
+    let lasts = wait.filter(|wait| wait.since.is_none_or(|since| view.now.duration_since(since) >= LASTING));
     if let Some(wait) = lasts {
-        let deadline = wait.deadline.as_ref().map(|at| format!(" Deadline: {}.", at.0)).unwrap_or_default();
+        let deadline = wait.deadline.map(|at| format!(" Deadline: {at}.")).unwrap_or_default();
         return waiting(reason, &format!("PhysicalHost {host}: {}{deadline}", wait.message));
     }
     // What was said before is not older than a moment.
@@ -159,9 +164,9 @@ fn on_the_way(view: &ClaimView<'_, Beskar7Machine>, host: &str, fault: Option<&R
 }
 
 /// Why there is no host, and who refused.
-fn without_host(view: &ClaimView<'_, Beskar7Machine>, why: Option<&str>) -> String {
+fn without_host(view: &ClaimView<'_, Beskar7Machine>, decided: &Decided<'_>, why: Option<&str>) -> String {
     let why = why.unwrap_or("Looking for a host.");
-    let refusals = view.refusals.iter().filter(|refusal| refusal.holds(view.now)).take(REFUSALS_TOLD);
+    let refusals = decided.refusals.iter().filter(|refusal| refusal.holds(view.now)).take(REFUSALS_TOLD);
     let refusals = refusals.map(|Refusal { host, why, until, .. }| {
         format!("{host}: {}: {} It is tried again after {}.", why.reason, why.message, time(*until).0)
     });
@@ -186,7 +191,7 @@ fn stored(refusal: &Refusal, view: &ClaimView<'_, Beskar7Machine>) -> HostRefusa
     }
 }
 
-fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
+fn told_of_standing<'a>(view: &ClaimView<'_, Beskar7Machine>, decided: &Decided<'a>) -> Told<'a> {
     let not_ready = |severity, reason: &str, message: &str| not(types::INFRASTRUCTURE_READY, severity, reason, message);
     let waits = |phase, reason: &str, message: &str| Told {
         phase,
@@ -198,7 +203,7 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
     let associated = |host: &str| {
         holds(types::PHYSICAL_HOST_ASSOCIATED, reason::ASSOCIATED, &format!("Claims PhysicalHost {host}."))
     };
-    match view.standing {
+    match decided.standing {
         Standing::NoClusterApi => waits(phases::PENDING, reason::CLUSTER_API_MISSING, CLUSTER_API_MISSING),
         Standing::AwaitsCluster => waits(
             phases::PENDING,
@@ -225,7 +230,7 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
             waits(phases::PENDING, why.as_ref().map_or(reason::LOOKING_AT_IMAGE, |why| why.reason.as_str()), message)
         }
         Standing::AwaitsHost(why) => {
-            waits(phases::PENDING, reason::WAITING_FOR_PHYSICAL_HOST, &without_host(view, why.as_deref()))
+            waits(phases::PENDING, reason::WAITING_FOR_PHYSICAL_HOST, &without_host(view, decided, why.as_deref()))
         }
         Standing::Refused { host, why } => {
             let message = format!(
@@ -250,7 +255,7 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
         Standing::Provisioning { host, fault, .. } => Told {
             phase: phases::PROVISIONING,
             host: Some(host),
-            ready: on_the_way(view, host, fault.as_ref()),
+            ready: on_the_way(view, decided, host, fault.as_ref()),
             associated: associated(host),
             failure: None,
         },
@@ -259,7 +264,7 @@ fn told_of_standing<'a>(view: &ClaimView<'a, Beskar7Machine>) -> Told<'a> {
             host: Some(host),
             ready: match is_off {
                 true => not_ready(Condition::WARNING, reason::POWERED_OFF, &format!("PhysicalHost {host} is off.")),
-                false if view.holding.is_some_and(|holding| holding.assumed_booted) => holds(
+                false if decided.holding.is_some_and(|holding| holding.assumed_booted) => holds(
                     types::INFRASTRUCTURE_READY,
                     reason::PROVISIONED,
                     &format!("PhysicalHost {host}: boot started, not observed."),
@@ -332,8 +337,8 @@ const CLUSTER_API_MISSING: &str = "Cluster API is not installed: the kinds Machi
 const BOOTSTRAP_MISSING: &str = "The Secret with the bootstrap data, which the Machine names in spec.bootstrap.dataSecretName, does not exist. Create it; it is noticed at once.";
 
 /// Only said of machines of a cluster.
-fn bootstrap(view: &ClaimView<'_, Beskar7Machine>) -> Option<Finding> {
-    let machine = view.machine?;
+fn bootstrap(decided: &Decided<'_>) -> Option<Finding> {
+    let machine = decided.machine?;
     match machine.bootstrap {
         Bootstrap::None => None,
         Bootstrap::Awaited => Some(not(
@@ -355,6 +360,12 @@ fn bootstrap(view: &ClaimView<'_, Beskar7Machine>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roster::Address;
+
+    fn view(claim: &Beskar7Machine) -> ClaimView<'_, Beskar7Machine> {
+        let now = "2026-11-15T08:00:00Z".parse().unwrap();
+        ClaimView { claim, machine: None, domain_keys: Vec::new(), has_boot_service: false, now }
+    }
 
     #[test]
     fn a_machine_whose_host_is_left_alone_does_not_say_that_its_server_is_switched_off() {
@@ -368,9 +379,7 @@ mod tests {
         )
         .unwrap();
         let ready = |standing: &Standing| {
-            let now = "2026-11-15T08:00:00Z".parse().unwrap();
-            let (refusals, domain_keys) = (&[], Vec::new());
-            told(&ClaimView { claim: &claim, standing, refusals, holding: None, machine: None, domain_keys, now }).ready
+            told(&view(&claim), &Decided { standing, refusals: &[], holding: None, machine: None }).ready
         };
         for fault in [false, true] {
             let Finding { severity, reason, message, .. } = ready(&standing("Maintenance", fault));
@@ -404,13 +413,10 @@ mod tests {
             });
             let host = serde_json::from_value(host).unwrap();
             let mut holding = super::super::offer::offer(&host).holdings.remove(0);
-            let address =
-                |address: &&str| MachineAddress { type_: AddressType::InternalIp, address: (*address).to_owned() };
+            let address = |address: &&str| Address { kind: "InternalIP".to_owned(), address: (*address).to_owned() };
             holding.addresses = addresses.iter().map(address).collect();
-            let now = "2026-11-15T08:00:00Z".parse().unwrap();
-            let (refusals, domain_keys, standing) = (&[], Vec::new(), &standing);
-            let holding = Some(&holding);
-            project(&ClaimView { claim, standing, refusals, holding, machine: None, domain_keys, now }).unwrap()
+            let (standing, holding) = (&standing, Some(&holding));
+            project(&view(claim), &Decided { standing, refusals: &[], holding, machine: None }).unwrap()
         };
         let told = |status: &Beskar7MachineStatus| {
             let condition = status.condition(types::STATIC_IP_IN_EFFECT)?;

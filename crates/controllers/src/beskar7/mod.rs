@@ -7,6 +7,7 @@ mod hardware;
 mod machine;
 mod machine_status;
 mod offer;
+mod order;
 mod shipment;
 mod status;
 mod words;
@@ -180,6 +181,9 @@ impl HostDialect for PhysicalHosts {
     fn words() -> &'static dyn Words {
         &words::HostWords
     }
+
+    const CLAIM_ID: &'static str = names::CLAIM_ID;
+    const CLUSTER_API: bool = true;
 }
 
 /// Takes off the annotations of requests that were heeded.

@@ -2,7 +2,7 @@
 
 use api::beskar7::conditions::{BOOT_SERVED, HOST_INSPECTED, reason};
 use api::beskar7::{Beskar7Machine, HardwareDetails, PhysicalHost, PhysicalHostStatus, ProviderId, names, states};
-use api::capi::{self, AddressType, Condition, MachineAddress};
+use api::capi::{self, AddressType, Condition};
 use engine::claim::{Host, Refused};
 use engine::failure::Kind;
 use engine::host::{self, Anchor, Availability, Consumer, Goal, Milestone, Overview, Phase, Record};
@@ -11,9 +11,10 @@ use engine::server::PowerState;
 use kube::ResourceExt;
 
 use super::PhysicalHosts;
+use super::order::OrderOnHost;
 use crate::dialect::{HostDialect as _, settled_anchor};
 use crate::object::{KindId, ObjectId};
-use crate::roster::{Free, Holding, Offer, OrderOnHost};
+use crate::roster::{Address, Free, Holding, Offer, Waiting};
 
 pub(super) fn offer(host: &PhysicalHost) -> Offer {
     let anchor = settled_anchor::<PhysicalHosts>(host).ok().flatten();
@@ -148,14 +149,8 @@ fn holdings(host: &PhysicalHost, overview: &Overview<'_>, record: Option<&Record
             addresses: addresses(&status),
             labels: host.labels().clone(),
             uuid: anchor.and_then(|anchor| anchor.uuid.clone()).or_else(|| hardware.as_ref()?.uuid.clone()),
-            order: OrderOnHost {
-                image: host.spec.boot_iso_source.clone(),
-                boot_mode: host.spec.boot_iso_mode,
-                remote: host.spec.remote_config.clone(),
-                network: host.spec.network_boot.clone(),
-                every_start: host.spec.boot_every_start == Some(true),
-            },
-            waiting: status.waiting.clone(),
+            order: OrderOnHost::of(host).words(),
+            waiting: status.waiting.as_ref().map(waiting),
             next_try: status.fault.as_ref().and_then(|fault| fault.next_try.as_ref()).map(|time| time.0),
             assumed_booted: record.is_some_and(|record| record.assumed_booted),
         })
@@ -187,10 +182,20 @@ fn left_alone(host: &PhysicalHost) -> Option<(String, String)> {
     Some((reason::MAINTENANCE.to_owned(), message))
 }
 
+fn waiting(wait: &api::beskar7::Waiting) -> Waiting {
+    Waiting {
+        message: wait.message.clone(),
+        since: wait.since.as_ref().map(|time| time.0),
+        deadline: wait.deadline.as_ref().map(|time| time.0),
+    }
+}
+
 /// Where it fetched its bootstrap data from is where it runs; what the BMC knows may be from before.
-fn addresses(status: &PhysicalHostStatus) -> Vec<MachineAddress> {
-    let fetched = status.fetched_from.clone();
-    let fetched = fetched.map(|address| MachineAddress { type_: AddressType::InternalIp, address });
-    let known = status.addresses.iter().filter(|known| fetched.as_ref().is_none_or(|it| it.address != known.address));
-    fetched.iter().chain(known).cloned().collect()
+fn addresses(status: &PhysicalHostStatus) -> Vec<Address> {
+    let address =
+        |kind: AddressType, address: &str| Address { kind: kind.as_str().to_owned(), address: address.to_owned() };
+    let fetched = status.fetched_from.as_ref();
+    let known = status.addresses.iter().filter(|known| Some(&known.address) != fetched);
+    let known = known.map(|known| address(known.type_, &known.address));
+    fetched.iter().map(|fetched| address(AddressType::InternalIp, fetched)).chain(known).collect()
 }

@@ -13,9 +13,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use http::HeaderValue;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::core::DeserializeGuard;
-use kube::runtime::watcher;
-use kube::{Api, Client, Resource as _};
+use kube::{Client, Resource as _};
 use tracing::debug;
 
 use super::inbox::Inbox;
@@ -24,10 +22,10 @@ use crate::clock::Clock;
 use crate::dialect::{HostDialect, View, known_anchor};
 use crate::object::ObjectId;
 use crate::relatives::Related;
-use crate::watches::{self, Change};
+use crate::watches::{self, Change, Selection};
 
 /// The deployments that are under way, in each replica.
-pub(super) struct Deliveries {
+pub(crate) struct Deliveries {
     depot: Arc<Depot>,
     client: Client,
     inbox: Inbox,
@@ -60,9 +58,11 @@ impl Deliveries {
         Self { depot, client, inbox, clock, entries: Mutex::default() }
     }
 
-    /// Follows the hosts for as long as it is polled.
-    pub(super) async fn follow<D: HostDialect>(&self, hosts: Api<DeserializeGuard<D::Host>>, config: watcher::Config) {
-        let hosts = watches::follow(hosts, config.fields(D::SERVED), |change: Change<'_, D::Host>| match change {
+    /// Follows the hosts of a dialect for as long as it is polled.
+    pub(crate) async fn follow<D: HostDialect>(&self, selection: &Selection) {
+        let config = selection.watch();
+        let config = if D::SERVED.is_empty() { config } else { config.fields(D::SERVED) };
+        let hosts = watches::follow(selection.api(), config, |change: Change<'_, D::Host>| match change {
             Change::Seen(host) => self.entries().put(ObjectId::of(host), self.served::<D>(host)),
             Change::Gone(key) => self.entries().remove(&key),
             Change::Begin | Change::Complete => {}

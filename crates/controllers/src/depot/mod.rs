@@ -18,16 +18,16 @@ use boot::os::Family;
 use boot::serve::{Images, IsoOrder, Limits, Service};
 use boot::ticket::{Holder, Key, Purpose};
 use engine::failure::{Failure, Kind};
-use kube::core::DeserializeGuard;
-use kube::runtime::watcher;
-use kube::{Api, Client};
+use futures::future::join_all;
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::clock::Clock;
-use crate::dialect::HostDialect;
+use crate::dialects::Dialect;
+use crate::watches::Selection;
 
-use self::deliveries::Deliveries;
+pub(crate) use self::deliveries::Deliveries;
 pub(crate) use self::image_check::{ImageCheck, ImageWords, Question};
 pub use self::key::KeyError;
 pub use self::sessions::{Session, Sessions};
@@ -104,12 +104,11 @@ impl Depot {
         Ok(Some(Arc::new(Self { links: config.links.clone(), key: key?, images })))
     }
 
-    /// Serves until `stop`.
-    pub(crate) fn serve<D: HostDialect>(
+    /// Serves the hosts of these dialects until `stop`.
+    pub(crate) fn serve(
         self: &Arc<Self>,
-        client: Client,
-        hosts: Api<DeserializeGuard<D::Host>>,
-        watch: watcher::Config,
+        dialects: Vec<Dialect>,
+        selection: Selection,
         config: &BootConfig,
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
@@ -121,12 +120,14 @@ impl Depot {
             Ok(address) => info!(%address, tls = config.tls.is_some(), "boot service listening"),
             Err(error) => warn!(%error, "the boot service listens on an unknown address"),
         }
-        let deliveries = Arc::new(Deliveries::new(self.clone(), client, &config.key_namespace, clock));
+        let deliveries =
+            Arc::new(Deliveries::new(self.clone(), selection.client.clone(), &config.key_namespace, clock));
         let service = Arc::new(Service::new(deliveries.clone(), self.key.clone(), self.images.clone()));
         let tls = config.tls.clone();
         Ok(async move {
             let served = service.serve(listener, tls, Limits::default(), stop.clone());
-            let watched = stop.run_until_cancelled(deliveries.follow::<D>(hosts, watch));
+            let watched = dialects.iter().map(|dialect| dialect.deliver(&deliveries, &selection));
+            let watched = stop.run_until_cancelled(join_all(watched));
             futures::join!(served, watched);
             deliveries.stop().await;
         })

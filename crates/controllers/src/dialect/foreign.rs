@@ -29,7 +29,7 @@ impl HostDialect for ForeignHosts {
     const STATES: &'static [&'static str] = &["Unknown"];
     const FINALIZER: &'static str = "example.com/host";
     const OURS: Ownership = Ownership { manager: "foreign", conditions: &[] };
-    const RECORD: &'static [&'static str] = &[];
+    const RECORD: &'static [&'static str] = &["status", "record"];
     const SERVED: &'static str = "";
     const CREDENTIALS_FIELD: &'static str = "";
     const CA_BUNDLE_FIELD: &'static str = "";
@@ -53,7 +53,7 @@ impl HostDialect for ForeignHosts {
 
     fn connection(view: &View<'_, Node>, _: Option<&Anchor>) -> Result<Connection, Failure> {
         Ok(Connection {
-            address: Address::parse(&view.object.annotations()["address"])?,
+            address: Address::parse(view.object.annotations().get("address").map(String::as_str).unwrap_or_default())?,
             system: SystemChoice::Only,
             credentials: ObjectId::named::<Secret>(Some("elsewhere"), "bmc"),
             trust: TrustWish::SystemRoots,
@@ -73,8 +73,8 @@ impl HostDialect for ForeignHosts {
         None
     }
 
-    fn offer(_: &Node) -> Offer {
-        unreachable!("nobody claims it")
+    fn offer(host: &Node) -> Offer {
+        crate::claims::foreign::offer(host)
     }
 
     fn announced(_: &ObjectId, _: &Free, _: &Value) -> Option<Anchor> {
@@ -85,8 +85,11 @@ impl HostDialect for ForeignHosts {
         Value::Null
     }
 
-    fn render(_: &Outcome<'_, Node>) -> Writes {
-        Writes::default()
+    fn render(outcome: &Outcome<'_, Node>) -> Writes {
+        let phase = outcome.step.record.phase.as_str();
+        let shown = outcome.host.status.as_ref().and_then(|status| status.phase.as_deref());
+        let status = (shown != Some(phase)).then(|| serde_json::json!({ "phase": phase }));
+        Writes { status, ..Writes::default() }
     }
 
     fn paused_status(_: &View<'_, Node>, _: &str, _: Option<&Seen>) -> Option<Value> {
@@ -104,4 +107,7 @@ impl HostDialect for ForeignHosts {
     fn words() -> &'static dyn Words {
         &Neutral
     }
+
+    const CLAIM_ID: &'static str = "example.com/claim-id";
+    const CLUSTER_API: bool = false;
 }

@@ -12,7 +12,15 @@ use serde_json::{Value, json};
 use super::*;
 use crate::beskar7::PhysicalHosts;
 use crate::clock::TokioClock;
+use crate::companions::Companions;
+use crate::dialect::HostDialect as _;
+use crate::drive::Loop as _;
+use crate::host::HostLoop;
+use crate::object::ObjectId;
+use crate::relatives::Related;
+use crate::vault::Vault;
 use crate::watches::Change;
+use crate::writer::Writer;
 
 /// How long a Secret takes to be read.
 const READ: Duration = Duration::from_secs(2);

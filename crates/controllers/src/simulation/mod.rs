@@ -16,6 +16,8 @@ mod play;
 mod scene;
 mod whole;
 
+pub(crate) use self::scene::blades::{Blades, Consoles};
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use play::{Outcome, play};

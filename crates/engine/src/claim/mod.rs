@@ -147,7 +147,7 @@ pub enum Image {
 /// A host that has a claim, or still acts for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Its name.
+    /// Its name as the claim calls it: no two hosts that bear one claim have the same.
     pub name: String,
     /// Its provider ID.
     pub provider: String,

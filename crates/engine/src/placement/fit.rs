@@ -91,7 +91,9 @@ impl Request {
             Availability::Running => bars.push(Bar::Running),
             Availability::Unavailable(state) => bars.push(Bar::Unavailable(state.clone())),
         }
-        bars.extend(self.refused_by.get(&host.name).cloned().map(Bar::Refused));
+        if !self.refused_by.is_empty() {
+            bars.extend(self.refused_by.get(&self.name_of(host)).cloned().map(Bar::Refused));
+        }
         let is_tolerated = |taint: &&Taint| self.tolerations.iter().any(|toleration| toleration.covers(taint));
         bars.extend(host.taints.iter().filter(|taint| !is_tolerated(taint)).cloned().map(Bar::Taint));
         bars.extend(self.selector.0.iter().filter(|term| !term.holds(&host.labels)).cloned().map(Bar::Label));

@@ -39,7 +39,7 @@ pub struct Request {
     pub requirements: Requirements,
     /// How its server is to boot.
     pub way: BootWay,
-    /// Hosts that could not serve this claim recently, each with its reason.
+    /// Hosts that could not serve this claim recently, as [`Pool::name_of`] calls them, each with its reason.
     pub refused_by: BTreeMap<String, String>,
     /// Claims of one group are spread over racks.
     pub group: String,
@@ -55,6 +55,12 @@ pub enum Pool {
 }
 
 impl Pool {
+    /// What whoever looks for hosts here calls a host: by its name, and by its namespace if that is another one.
+    pub fn name_of(&self, namespace: &str, name: &str) -> String {
+        let is_own = matches!(self, Self::Namespace(own) if own == namespace);
+        if is_own || namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+    }
+
     fn contains(&self, host: &Candidate) -> bool {
         match self {
             Self::Namespace(namespace) => *namespace == host.namespace,
@@ -66,10 +72,7 @@ impl Pool {
 impl Request {
     /// The name of a host, as this pool shows it.
     fn name_of(&self, host: &Candidate) -> String {
-        match self.pool {
-            Pool::Everything if !host.namespace.is_empty() => format!("{}/{}", host.namespace, host.name),
-            _ => host.name.clone(),
-        }
+        self.pool.name_of(&host.namespace, &host.name)
     }
 
     /// Whether this is one of the hosts that it asks for.

@@ -257,6 +257,28 @@ fn a_host_that_refused_a_claim_is_passed_over_by_it_and_by_nobody_else() {
     );
 }
 
+#[test]
+fn hosts_of_one_name_in_two_namespaces_are_told_apart() {
+    let elsewhere = |namespace: &str| Candidate { namespace: namespace.to_owned(), ..host("a") };
+    let hosts = [elsewhere("here"), elsewhere("there")];
+    let everywhere = Request { pool: Pool::Everything, ..request("m") };
+    let refused_by = |name: &str| BTreeMap::from([(name.to_owned(), "MediaRefused".to_owned())]);
+    for (name, expected) in [("here/a", "there"), ("there/a", "here")] {
+        let again = Request { refused_by: refused_by(name), ..everywhere.clone() };
+        let Outcome::Placed { namespace, .. } = place(&[again], &hosts).remove(0) else { panic!("{name}") };
+        assert_eq!(namespace, expected);
+    }
+    let own = Pool::Namespace("lab".to_owned());
+    for (pool, namespace, expected) in [
+        (&own, "lab", "a"),
+        (&own, "other", "other/a"),
+        (&Pool::Everything, "lab", "lab/a"),
+        (&Pool::Everything, "", "a"),
+    ] {
+        assert_eq!(pool.name_of(namespace, "a"), expected);
+    }
+}
+
 fn any_host() -> impl Strategy<Value = Candidate> {
     let availability = prop_oneof![
         3 => Just(Availability::Free),

@@ -1,6 +1,7 @@
 //! Scenes: the whole process under paused time, as in [`super::whole`], but what happens is written down test by test.
 
-mod blades;
+pub(crate) mod blades;
+mod dialects;
 mod kinds;
 mod media;
 mod owners;
@@ -29,6 +30,7 @@ use super::play::host;
 use super::whole::wire::Wire;
 use crate::brake::BrakeConfig;
 use crate::clock::{Clock as _, TokioClock};
+use crate::dialects::Dialect;
 use crate::metrics::Metrics;
 use crate::operator::{Config, Operator};
 
@@ -122,6 +124,7 @@ impl Scene {
     /// Starts an operator without an election.
     pub(super) fn start(&mut self, configure: impl FnOnce(&mut Config)) {
         let mut config = Config {
+            dialects: vec![Dialect::Beskar7],
             namespace: Some(NAMESPACE.to_owned()),
             watch_filter: None,
             election: None,

@@ -22,6 +22,7 @@ use super::users::Machine;
 use super::wire::Wire;
 use crate::brake::BrakeConfig;
 use crate::clock::{Clock as _, TokioClock};
+use crate::dialects::Dialect;
 use crate::leader::Timing;
 use crate::metrics::Metrics;
 use crate::operator::{Config, Election, Operator};
@@ -154,6 +155,7 @@ impl Stage {
         let operator = Operator {
             client: self.wire.client(&life),
             config: Config {
+                dialects: vec![Dialect::Beskar7],
                 namespace: Some(NAMESPACE.to_owned()),
                 watch_filter: None,
                 election,

@@ -33,7 +33,7 @@ pub(super) const HANDS_OFF: &str = "racks.example/hands-off";
 /// A server. It is ordered to boot an image by its own spec, and has to wait for a permit.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(group = "racks.example", version = "v1", kind = "Blade", status = "BladeStatus", schema = "disabled")]
-pub(super) struct BladeSpec {
+pub(crate) struct BladeSpec {
     /// Its BMC.
     pub(super) console: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub(super) struct BladeSpec {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct BladeStatus {
+pub(crate) struct BladeStatus {
     pub(super) state: String,
     pub(super) record: Option<String>,
     pub(super) wait: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct BladeStatus {
 /// A BMC.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(group = "racks.example", version = "v1", kind = "Console", status = "ConsoleStatus", schema = "disabled")]
-pub(super) struct ConsoleSpec {
+pub(crate) struct ConsoleSpec {
     pub(super) address: String,
     /// Its credentials.
     pub(super) key: String,
@@ -62,7 +62,7 @@ pub(super) struct ConsoleSpec {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct ConsoleStatus {
+pub(crate) struct ConsoleStatus {
     pub(super) serial: Option<String>,
     pub(super) problem: Option<String>,
 }
@@ -95,7 +95,7 @@ pub(super) struct ReportSpec {
 }
 
 /// Blades.
-pub(super) struct Blades;
+pub(crate) struct Blades;
 
 impl HostDialect for Blades {
     type Host = Blade;
@@ -109,6 +109,8 @@ impl HostDialect for Blades {
     const CREDENTIALS_FIELD: &'static str = "spec.key of its Console";
     const CA_BUNDLE_FIELD: &'static str = "";
     const BOOTSTRAP_FIELD: &'static str = "";
+    const CLAIM_ID: &'static str = "racks.example/claim-id";
+    const CLUSTER_API: bool = false;
 
     fn relatives() -> Vec<Relative> {
         vec![
@@ -227,7 +229,7 @@ impl HostDialect for Blades {
 }
 
 /// Consoles: each shows its server once as a Blade.
-pub(super) struct Consoles;
+pub(crate) struct Consoles;
 
 impl ObjectDialect for Consoles {
     type Object = Console;

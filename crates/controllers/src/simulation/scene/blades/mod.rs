@@ -2,34 +2,18 @@
 
 mod dialect;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::runtime::watcher;
 use serde_json::{Value, json};
 use sim::PowerState;
 
+use self::dialect::{Blade, Console, HANDS_OFF, Key, Permit, Report};
+pub(crate) use self::dialect::{Blades, Consoles};
 use super::{NAMESPACE, Scene};
-use crate::beskar7::PhysicalHosts;
-use crate::brake::{Brake, BrakeConfig};
-use crate::companions::Companions;
-use crate::dialect::HostDialect;
-use crate::drive::drive;
-use crate::hands::Hands;
-use crate::herald::Herald;
-use crate::host::HostLoop;
-use crate::metrics::Metrics;
+use crate::dialects::Dialect;
 use crate::object::{Object, api};
-use crate::objects::{ObjectDialect as _, ObjectLoop};
-use crate::relatives::{Relative, Setting, open};
-use crate::simulation::fate::Life;
-use crate::simulation::fleet::Informants;
-use crate::watches::Wakeups;
-use crate::writer::{Ownership, Writer};
-use dialect::{Blade, Blades, Console, Consoles, HANDS_OFF, Key, Permit, Report};
 
 const ISO: &str = "https://192.0.2.1/os.iso";
 
@@ -43,7 +27,10 @@ async fn site(servers: &[&str]) -> Scene {
         // Only the tests that need them have our hosts, too.
         scene.hosts().delete(name, &DeleteParams::default()).await.unwrap();
     }
-    operate(&mut scene);
+    scene.start(|config| {
+        config.namespace = None;
+        config.dialects = vec![Dialect::Beskar7, Dialect::Blades];
+    });
     scene
 }
 
@@ -62,76 +49,6 @@ async fn define(scene: &Scene, kind: &str) {
         },
     });
     scene.define(&serde_json::from_value(definition).unwrap()).await;
-}
-
-/// Hosts of both dialects with one index, one set of hands and one brake, and Consoles beside them.
-fn operate(scene: &mut Scene) {
-    let client = crate::api_client::bounded(scene.wire.client(&Life::default()));
-    let nobody = Informants { tenant: Arc::new(|_| None), host: Arc::new(|_| None) };
-    let dial = scene.servers.dial(&nobody, &Life::default());
-    let (clock, metrics, stop) = (Arc::new(scene.clock), Metrics::default(), scene.stop.clone());
-    let (wake, mut wakeups) = Wakeups::new();
-    let setting = Setting { client: client.clone(), namespace: None, dependents: Arc::default(), wake: wake.clone() };
-    let declared = [Relative::with_credentials::<Secret>()].into_iter();
-    let declared = declared.chain(Blades::relatives()).chain(Consoles::relatives());
-    let (related, vault, follow) = open(&setting, declared);
-    let hands = Hands::new(dial, Arc::new(metrics.clone()), metrics.clone(), clock.clone(), 8, wake, &stop);
-    let (index, brake) = (Arc::default(), Arc::new(Brake::new(BrakeConfig::default())));
-    let companions = |ours: Ownership| Companions::new(client.clone(), Metrics::default(), "test", ours.manager);
-    macro_rules! hosts {
-        ($dialect:ty) => {
-            Arc::new(HostLoop::<$dialect> {
-                client: client.clone(),
-                index: Arc::clone(&index),
-                dependents: setting.dependents.clone(),
-                related: related.clone(),
-                companions: companions(<$dialect>::OURS),
-                vault: vault.clone(),
-                hands: hands.clone(),
-                brake: brake.clone(),
-                clock: clock.clone(),
-                metrics: metrics.clone(),
-                herald: Arc::new(Herald::new(client.clone())),
-                writer: writer(&client, <$dialect>::OURS),
-                roster: Arc::default(),
-                cluster_api: false,
-                depot: None,
-                sessions: Arc::default(),
-            })
-        };
-    }
-    let (ours, blades) = (hosts!(PhysicalHosts), hosts!(Blades));
-    let consoles = Arc::new(ObjectLoop::<Consoles> {
-        dependents: setting.dependents.clone(),
-        related: related.clone(),
-        companions: companions(Consoles::OURS),
-        vault: vault.clone(),
-        hands: hands.clone(),
-        clock: clock.clone(),
-        depot: None,
-        writer: writer(&client, Consoles::OURS),
-    });
-    let (woken_ours, woken_blades, woken_consoles) = (wakeups.of(), wakeups.of(), wakeups.of());
-    let work = async move {
-        let config = watcher::Config::default;
-        let loops = async {
-            futures::join!(vault.is_complete(), related.is_complete());
-            futures::join!(
-                drive(ours, api(&client, None), config(), woken_ours),
-                drive(blades, api(&client, None), config(), woken_blades),
-                drive(consoles, api(&client, None), config(), woken_consoles),
-            );
-        };
-        futures::join!(follow, wakeups.run(), loops);
-    };
-    scene.work.spawn(async move {
-        stop.run_until_cancelled(work).await;
-        hands.stop().await;
-    });
-}
-
-fn writer<K: Object>(client: &kube::Client, ours: Ownership) -> Writer<K> {
-    Writer::new(client.clone(), Metrics::default(), "test", ours)
 }
 
 impl Scene {
