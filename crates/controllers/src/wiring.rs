@@ -55,7 +55,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Waits until the objects of these kinds have been listed once. Kinds that are not installed hold up their dialect only.
-    fn has_listed(&self, relatives: Vec<Relative>) -> impl Future<Output = ()> + Send + 'static {
+    fn has_listed(&self, relatives: &[Relative]) -> impl Future<Output = ()> + Send + use<> {
         let (related, vault) = (self.related.clone(), self.vault.clone());
         let kinds: Vec<_> = relatives.iter().map(|relative| relative.kind().clone()).collect();
         async move {
@@ -137,7 +137,7 @@ impl<'a> Wiring<'a> {
         };
         let definition = Definition::new(operator.client.clone(), shared.herald.clone());
         self.definitions.push(definition.follow::<D>(operator.selection().api(), told).boxed());
-        self.drive(work, fitness.clone(), shared.has_listed(D::relatives()));
+        self.drive(work, fitness.clone(), shared.has_listed(&D::relatives()));
         self.fitness.push(fitness.clone());
         self.rosters.push(roster.clone());
         info!(dialect = D::NAME, "watching hosts");
@@ -166,7 +166,7 @@ impl<'a> Wiring<'a> {
             vault: shared.vault.clone(),
         };
         self.has_cluster_api |= C::CLUSTER_API;
-        self.drive_when_complete(work, hosts, C::relatives());
+        self.drive_when_complete(work, hosts, &C::relatives());
         self.loops.push(async move { placer.run::<C::Hosts>(&operator.client, &roster, &shared.wake).await }.boxed());
     }
 
@@ -179,7 +179,7 @@ impl<'a> Wiring<'a> {
             writer: self.writer(K::NAME, K::OURS),
         };
         self.has_cluster_api = true;
-        self.drive_when_complete(work, hosts, Vec::new());
+        self.drive_when_complete(work, hosts, &[]);
     }
 
     /// The loop of objects of the same dialect that are neither of these.
@@ -196,11 +196,11 @@ impl<'a> Wiring<'a> {
             depot: shared.depot.clone(),
             writer: self.writer(O::NAME, O::OURS),
         };
-        self.drive(work, hosts.fitness.clone(), shared.has_listed(O::relatives()));
+        self.drive(work, hosts.fitness.clone(), shared.has_listed(&O::relatives()));
     }
 
     /// Nobody can say that a claim has no host before all hosts have been listed once.
-    fn drive_when_complete<L: Loop, D: HostDialect>(&mut self, work: L, hosts: &Hosts<D>, relatives: Vec<Relative>) {
+    fn drive_when_complete<L: Loop, D: HostDialect>(&mut self, work: L, hosts: &Hosts<D>, relatives: &[Relative]) {
         let (roster, listed) = (hosts.roster.clone(), self.shared.has_listed(relatives));
         let start = async move {
             roster.is_complete().await;
