@@ -52,6 +52,6 @@ async fn watch(mut terminate: Signal, mut interrupt: Signal, token: Cancellation
     ENDS_AT_ONCE.store(true, Ordering::SeqCst);
     warn!("{second}: ending at once");
     // BMCs have few sessions and keep a lost one for half an hour.
-    bmc::farewell(LOGOUTS).await;
+    bmc::close_all_sessions(LOGOUTS).await;
     std::process::exit(INTERRUPTED);
 }

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::address::Address;
 use crate::credentials::Credentials;
 use crate::error::Error;
-use crate::farewell;
+use crate::logout;
 use crate::observer::Observer;
 use crate::quirks::Family;
 use crate::resource::Resource;
@@ -92,7 +92,7 @@ impl Client {
             service: OnceCell::new(),
             media: tokio::sync::Mutex::default(),
         });
-        farewell::remember(&core);
+        logout::remember(&core);
         Arc::new(Self { core, family, logins: TaskTracker::new() })
     }
 
@@ -341,7 +341,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        farewell::part(&self.core);
+        logout::in_background(&self.core);
     }
 }
 

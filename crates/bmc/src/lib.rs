@@ -16,9 +16,9 @@ mod collection;
 mod credentials;
 mod error;
 mod error_body;
-mod farewell;
 mod inventory;
 mod lenient;
+mod logout;
 mod media;
 mod observer;
 mod power;
@@ -39,7 +39,7 @@ pub use client::{Client, Endpoint, Options};
 pub use credentials::Credentials;
 pub use error::{Error, Refusal};
 pub use error_body::Problem;
-pub use farewell::farewell;
+pub use logout::close_all_sessions;
 pub use observer::Observer;
 pub use power::ResetType;
 pub use quirks::Family;
@@ -47,7 +47,7 @@ pub use system::RedfishSystem;
 pub use tls::{Fingerprint, Trust};
 pub use transport::{Https, InProcess, Transport, TransportError};
 
-/// How roughly to treat a running operating system.
+/// How to treat a running operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Manner {
     /// At once, without asking the operating system.

@@ -9,7 +9,7 @@ use http::header::{AUTHORIZATION, HeaderName, HeaderValue, LOCATION};
 use tokio::time::Instant;
 
 use crate::error::Error;
-use crate::farewell;
+use crate::logout;
 use crate::resource::{View, path_of};
 use crate::wire::{Answer, Ask, Wire, WireError};
 
@@ -254,7 +254,7 @@ impl Session {
     pub(crate) async fn close(&self, wire: &Wire) {
         let left = self.shut(wire);
         let logged_in = async { drop(self.logging_in.lock().await) };
-        farewell::counted(async { futures::join!(left.end(wire), logged_in) }).await;
+        logout::tracked(async { futures::join!(left.end(wire), logged_in) }).await;
     }
 
     /// Lets no further request through, and returns the session; the caller ends it. A login in progress ends its own session.

@@ -62,7 +62,7 @@ impl Fitness {
     pub(crate) async fn becomes(&self, fit: bool) {
         if self.0.clone().wait_for(|known| *known == fit).await.is_err() {
             // Whoever tells it has stopped: it stays as it is.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

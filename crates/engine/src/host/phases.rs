@@ -60,7 +60,7 @@ impl Scene<'_> {
     }
 
     pub(super) fn manage(&mut self) -> Flow {
-        // A host in quarantine is cleaned up first.
+        // A host in use is cleaned up before it goes into quarantine.
         if self.goal.quarantine && !self.record.anchor.is_in_use() {
             return self.quarantine();
         }

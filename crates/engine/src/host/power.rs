@@ -185,7 +185,7 @@ impl Scene<'_> {
         let online = self.online();
         if online == Some(false) && (!restart || self.goal.held_off.is_some()) {
             self.keep_off(self.goal.held_off.unwrap_or(Manner::Soft))?;
-            // A server that is kept off is started afterwards.
+            // When it may run again it is started anyway, which fulfils the restart request.
             if restart {
                 self.record.rebooted.clone_from(&self.goal.reboot);
                 self.record.anchor.restarting = None;

@@ -95,8 +95,8 @@ impl Waiting {
     /// The sentence.
     pub fn tell(&self, words: &dyn Words) -> String {
         let text = match self {
-            Self::Registering => "Making contact with the BMC.",
-            Self::Inspecting => "Taking the inventory.",
+            Self::Registering => "Contacting the BMC.",
+            Self::Inspecting => "Reading the inventory.",
             Self::Preparing => "Looking at the server before it is prepared.",
             Self::PreparingBoot => "Waiting for the BMC to show that the boot is prepared.",
             Self::LookingAtBoot => "Looking at the server's boot.",
@@ -109,7 +109,7 @@ impl Waiting {
                 "Giving the server time to boot: its BMC reports neither boot progress nor whether the boot override was used."
             }
             Self::DisarmingBoot => {
-                "The BMC keeps the boot override and would boot the same again; turning it to the disk."
+                "The BMC keeps the boot override and would boot the same again; setting it to the disk."
             }
             Self::CleaningUp => "Ejecting media and clearing the boot override.",
             Self::PoweringOn => "Waiting for the server to power on.",
@@ -130,15 +130,15 @@ impl Waiting {
                 return format!("Claimed; waiting for {keeper} to be ready before the server is booted.");
             }
             Self::CheckingClaimer { consumer, unknown: None } => {
-                return format!("Claimed by {consumer}; looking whether it exists.");
+                return format!("Claimed by {consumer}; checking whether it exists.");
             }
             Self::CheckingClaimer { consumer, unknown: Some(why) } => {
                 return format!(
-                    "Claimed by {consumer}, but whether it exists cannot be told ({why}), so nothing is done for it yet. It is looked up again every minute."
+                    "Claimed by {consumer}, but it is unknown whether it exists ({why}), so nothing is done for it yet. It is looked up again every minute."
                 );
             }
             Self::CheckingConsumer { consumer, change } => {
-                return format!("The claim {}; looking whether {consumer} still exists.", change.told());
+                return format!("The claim {}; checking whether {consumer} still exists.", change.told());
             }
             Self::ConsumerGone { consumer } => {
                 return format!(
@@ -149,11 +149,13 @@ impl Waiting {
                 );
             }
             Self::ConsumerLeaving { consumer } => {
-                return format!("{consumer} is being deleted: nothing is done for it; waiting for it to let go.");
+                return format!(
+                    "{consumer} is being deleted: nothing is done for it; waiting for it to release the host."
+                );
             }
             Self::Release { consumer: None, .. } => {
                 return format!(
-                    "Waiting for the end of what the host was ordered to run. Remove {}: the server is then powered off, and the host is removed. To delete the host and leave its server as it is, {}.",
+                    "Waiting for the order of the host to be removed. Remove {}: the server is then powered off, and the host is removed. To delete the host and leave its server as it is, {}.",
                     words.order(),
                     words.to_force_deletion()
                 );
@@ -162,7 +164,7 @@ impl Waiting {
                 let force = format!("To delete the host and leave its server as it is, {}.", words.to_force_deletion());
                 return match author {
                     Author::Claimer => format!(
-                        "Waiting for {consumer} to let go of the host. Delete {consumer}: its server is then powered off, and the host is removed. {force}"
+                        "Waiting for {consumer} to release the host. Delete {consumer}: its server is then powered off, and the host is removed. {force}"
                     ),
                     Author::Hand => format!(
                         "Waiting for {consumer}, which uses the host. If there is such an object, delete it; then remove {}: the server is powered off, and the host is removed. {force}",
@@ -255,20 +257,20 @@ impl Finding {
                 words,
             ),
             Self::NoBootMethod => format!(
-                "The BMC shows neither a virtual CD drive nor a boot from the network, so the server cannot be booted for anybody, and nothing is done to it. Enable virtual media in the BMC (it may need a licence) and {}, or use another host.",
+                "The BMC shows neither a virtual CD drive nor network boot, so the server cannot be booted, and nothing is done to it. Enable virtual media in the BMC (it may need a licence) and {}, or use another host.",
                 words.to_inspect()
             ),
             Self::NoVirtualMedia { disabled: true } => "Remote media are disabled in the settings of the BMC (RMediaStatus), so it shows no virtual CD drive, and nothing is done to the server. Enable them there, boot the server from the network, or use another host.".to_owned(),
             Self::NoVirtualMedia { disabled: false } => "The BMC shows no virtual CD drive that could take an image, so nothing is done to the server. Enable virtual media in the BMC (it may need a licence), boot it from the network, or use another host.".to_owned(),
             Self::ServerRunning => format!(
-                "The server runs although nobody asked for it ({} is not set), so somebody may use it. No machine takes it, and nothing was done to it. Set {} to have it switched off, or {} to have it taken as it is.",
+                "The server runs although nobody asked for it ({} is not set), so somebody may use it. No machine claims it, and nothing was done to it. Set {} to switch it off, or {} to let machines claim it as it is.",
                 words.power(),
                 words.power_request(false),
                 words.claimable_while_running()
             ),
             Self::BootIgnored { progress } => not_booted(*progress, words),
             Self::PowerStuck { on, shown } => format!(
-                "The BMC took the order to power {}, but after {} minutes it still reports {}. Check the server and its BMC.",
+                "The BMC accepted the command to power {}, but after {} minutes it still reports {}. Check the server and its BMC.",
                 if *on { "on" } else { "off" },
                 pace::POWER_LIMIT.as_mins(),
                 shown.as_str()
@@ -277,14 +279,14 @@ impl Finding {
                 format!("A restart was requested, but the BMC reports the power as {}.", shown.as_str())
             }
             Self::ImageNotShown { image } => format!(
-                "The BMC took the image {image}, but does not show it in a drive. Check that the BMC can reach the URL."
+                "The BMC accepted the image {image}, but does not show it in a drive. Check that the BMC can reach the URL."
             ),
             Self::OverrideNotShown => {
-                "The BMC took the boot override, but does not show it. It is tried again.".to_owned()
+                "The BMC accepted the boot override, but does not show it. It is tried again.".to_owned()
             }
             Self::NotCleanedUp { image } => {
                 let what = if *image { "the image is still in the drive" } else { "the boot override is still armed" };
-                format!("The BMC took the order to clean up, but {what}. It is tried again.")
+                format!("The BMC accepted the commands to clean up, but {what}. It is tried again.")
             }
             Self::DriveTaken { slot, image } => format!(
                 "The virtual CD drive {slot} serves several servers and holds {}, which this host did not insert. It is not ejected, because another server may run from it, and nothing was done to this server. Release the host that uses the drive, or eject the image by hand.",
@@ -301,7 +303,7 @@ impl Finding {
                 words.to_release(claim)
             ),
             Self::AnotherServer { shown, registered } => format!(
-                "The BMC now shows a server with UUID {shown}, but this host was registered with {registered}. Nothing is done to it. Put the address right; if the board was replaced, ask for an inspection of the released host."
+                "The BMC now shows a server with UUID {shown}, but this host was registered with {registered}. Nothing is done to it. Correct the address; if the board was replaced, request an inspection of the released host."
             ),
             Self::RefusedEarlier => {
                 "The BMC refused user name or password earlier. Correct the Secret: it is tried again at once.".to_owned()
@@ -314,7 +316,7 @@ impl Finding {
                 let (field, change) = (words.claim(), change.told());
                 let (why, or) = match unknown {
                     None => (format!("but {consumer} still exists and is not being deleted"), "delete the consumer, or "),
-                    Some(why) => (format!("and whether {consumer} still exists cannot be told ({why})"), "or "),
+                    Some(why) => (format!("and it is unknown whether {consumer} still exists ({why})"), "or "),
                 };
                 let stale = stale_release
                     .as_ref()
@@ -332,7 +334,7 @@ impl Finding {
 fn edited(how: &str, words: &dyn Words) -> String {
     let anchor = words.anchor();
     format!(
-        "What we stored in {anchor} of this host was edited: {how}. Nothing is done to the server. Put it back as it was, or remove it: it is then rebuilt from the status."
+        "The data that the operator stores in {anchor} of this host was edited: {how}. Nothing is done to the server. Restore it, or remove it: it is then rebuilt from the status."
     )
 }
 
@@ -371,21 +373,21 @@ impl Happening {
             Self::Recovered(failure) => format!("Resolved: {}", failure.tell(words)),
             Self::ObjectPutRight => "The object was corrected.".to_owned(),
             Self::StillWaiting(waiting) => waiting.tell(words),
-            Self::InspectedAgain => "The inventory was taken again.".to_owned(),
+            Self::InspectedAgain => "The inventory was read again.".to_owned(),
             Self::AssumedBooted => Passage::AssumedBooted.tell(),
             Self::LeftPost => "The BMC now reports that the server has left POST.".to_owned(),
             Self::OverrideLetGo => "The boot override was cleared: the next start boots the disk.".to_owned(),
             Self::OverrideKept { target, refusal } => {
                 let said = refusal.as_ref().map(|refusal| format!(" (it says: {})", refusal.tell(words)));
                 format!(
-                    "The BMC keeps the boot override {} and did not take Hdd instead in {} tries{}. The next restart of the server would boot from there again: set the override by hand.",
+                    "The BMC keeps the boot override {} and did not accept Hdd instead in {} tries{}. The next restart of the server would boot from there again: set the override by hand.",
                     target.as_str(),
                     pace::DISARM_TRIES,
                     said.unwrap_or_default()
                 )
             }
             Self::OverrideUnclear { target } => format!(
-                "The BMC shows the boot override {}, which it keeps for every start and which was not set by us in these words. It may be how this BMC shows the boot that was ordered, or somebody else's setting, so it is left as it is. If the next restart should boot the disk, clear the override in the BMC.",
+                "The BMC shows the boot override {}, which it keeps for every start and which the operator did not set under this name. It may be how this BMC shows the boot that was ordered, or somebody else's setting, so it is left as it is. If the next restart should boot the disk, clear the override in the BMC.",
                 target.as_str()
             ),
             Self::RestartSkipped { released: true } => format!(
@@ -397,7 +399,7 @@ impl Happening {
                 words.power_request(false)
             ),
             Self::RestartRefused { times, failure } => format!(
-                "The BMC refused to restart the server {times} times ({}). To have it tried again, {}.",
+                "The BMC refused to restart the server {times} times ({}). To try again, {}.",
                 failure.tell(words),
                 words.to_restart_again()
             ),
@@ -426,7 +428,7 @@ impl Passage {
             Self::InventoryTaken { claimable: true } => "The inventory is taken; the host can be claimed.",
             Self::InventoryTaken { claimable: false } => "The inventory is taken.",
             Self::Claimed(holder) => return format!("Claimed by {holder}."),
-            Self::External => "Somebody else looks after the system on it: only its power is followed.",
+            Self::External => "Somebody else manages the system on it: only its power is managed here.",
             Self::OwnerAsked => "To be provisioned, as the owner asked.",
             Self::AnotherOrder => {
                 "The server was not seen to boot what was ordered, and the order was changed: preparing the new one."
@@ -436,13 +438,17 @@ impl Passage {
             Self::Booted(Sign::OverrideUsed) => "The server is on and has used the boot override.",
             Self::Booted(Sign::PostOver) => "The server is on, and its BMC reports that it has left POST.",
             Self::AssumedBooted => ASSUMED_BOOTED,
-            Self::Released => "Released; switching off and cleaning up.",
+            Self::Released => "Released; powering off and cleaning up.",
             Self::ReleasedUntouched => "Released before anything was done.",
-            Self::CleanedUp { off: true } => "Switched off and cleaned up; the host can be claimed.",
-            Self::CleanedUp { off: false } => "Cleaned up, without switching it off; the host can be claimed.",
-            Self::Detached => "Detached: neither watched nor touched.",
-            Self::Parked => "Under maintenance: watched, not touched.",
-            Self::Quarantined => "In quarantine: nobody can claim the host; watched, not touched.",
+            Self::CleanedUp { off: true } => {
+                "Powered off and cleaned up (no virtual media, no boot override); the disks were not wiped. The host can be claimed."
+            }
+            Self::CleanedUp { off: false } => {
+                "Cleaned up (no virtual media, no boot override) without powering off; the disks were not wiped. The host can be claimed."
+            }
+            Self::Detached => "Detached: neither watched nor changed.",
+            Self::Parked => "Under maintenance: watched, not changed.",
+            Self::Quarantined => "In quarantine: nobody can claim the host; watched, not changed.",
             Self::Deleted => "The host object is being deleted.",
             Self::Back => "Back under management.",
         };
@@ -480,13 +486,11 @@ impl Note {
                 "The order ({}) was changed after the host had been provisioned. Nothing is done about it: only a new claim provisions again.",
                 words.order()
             ),
-            Self::NeverOff => {
-                "The server is to be without power, but it may never be switched off: it is left on.".to_owned()
-            }
+            Self::NeverOff => "The server should be off, but it may never be switched off: it is left on.".to_owned(),
             Self::PowerRequestOutdated { online, since } => {
                 let (before, instead) = match since {
-                    Since::Claim => ("claimed", "the power is left to whoever uses the host"),
-                    Since::Release => ("released", "the server stays off until somebody asks for power again"),
+                    Since::Claim => ("claimed", "the power is left to the user of the host"),
+                    Since::Release => ("released", "the server stays off until somebody requests power again"),
                 };
                 format!(
                     "{} was set before the host was {before} and is not applied: {instead}. To apply it now, {}.",

@@ -5,12 +5,11 @@ use std::time::Duration;
 use controllers::leader::Timing;
 use controllers::operator::Election;
 use serde_json::json;
-use sim::{PowerState, Timing as Delays};
 use testkit::{Cluster, wait_for};
 use trials::gate::Gate;
-use trials::world::{Hurry, SOON, World, claim, is_well, spec, state_of};
-
-const ISO: &str = "http://images.test/os.iso";
+use trials::outage::Outage;
+use trials::story::ISO;
+use trials::world::{Hurry, SOON, World, claim, is_well, state_of};
 
 /// Long enough for a busy machine to renew in, short enough to wait for.
 const TIMING: Timing = Timing {
@@ -41,9 +40,6 @@ subjects: [{kind: ServiceAccount, name: beskar7, namespace: beskar7-system}]
 "
 );
 
-/// Long after the lease has run out for everybody. `tests/process` has longer ones.
-const OUTAGE: Duration = Duration::from_secs(20);
-
 #[tokio::test]
 async fn an_operator_outlives_its_api_server_and_nothing_happens_to_servers() {
     // Tests hand worlds around that live as long as the process; so must their cluster.
@@ -60,53 +56,16 @@ async fn an_operator_outlives_its_api_server_and_nothing_happens_to_servers() {
         config.namespace = None;
         config.election = Some(election);
     });
-    let idle = world.available_host("idle").await;
-    let running = world.available_host("running").await;
-    world.patch_spec("running", claim("me", ISO)).await;
-    world.wait_for_state("running", "Provisioned").await;
-    // A server that takes its time: its order is under way when the API server goes.
-    let delays = Delays { power_on: Duration::from_secs(4), ..Delays::INSTANT };
-    let starting = world.add_bmc("starting", sim::Bmc::new(spec("starting").timing(delays)));
-    world.create_host("starting", json!({})).await;
-    world.wait_for_state("starting", "Available").await;
-    world.patch_spec("starting", claim("me", ISO)).await;
-    wait_for("the order to be under way", SOON, async || (starting.first().resets == 1).then_some(())).await;
-    let bmcs = [&idle, &running, &starting];
-    let truth = || bmcs.map(|bmc| (bmc.first().resets, bmc.first().boots, bmc.journal().len()));
-    let before = truth();
-
-    cluster.stop_apiserver();
-    let all_sessions = |count: usize| bmcs.iter().all(|bmc| bmc.sessions_open() == count).then_some(());
-    wait_for("the lease to be lost and all sessions closed", SOON, async || all_sessions(0)).await;
-    for bmc in bmcs {
-        bmc.reset_counters();
-    }
-    tokio::time::sleep(OUTAGE).await;
-    assert_eq!(bmcs.map(|bmc| bmc.counters().total()), [0; 3], "who does not lead does not ask");
-    wait_for("the server to have started", SOON, async || (starting.first().boots == 1).then_some(())).await;
-
-    cluster.start_apiserver().await;
-    let host = world.wait_for_state("starting", "Provisioned").await;
-    assert!(is_well(&host), "{:?}", host.status);
-    wait_for("all to be looked at again", SOON, async || all_sessions(1)).await;
-    let after = truth();
-    assert_eq!((after[0], after[1]), (before[0], before[1]), "nothing was done to the others");
-    assert_eq!((after[2].0, starting.first().power()), (1, PowerState::On), "{:?}", starting.journal());
-    for (name, state) in [("idle", "Available"), ("running", "Provisioned")] {
-        let host = world.host(name).await;
-        assert!(is_well(&host) && state_of(&host) == state, "{:?}", host.status);
-    }
-
-    // A restart that is over before the lease runs out; and work goes on.
-    cluster.stop_apiserver();
-    cluster.start_apiserver().await;
-    world.patch_spec("idle", claim("me", ISO)).await;
-    world.wait_for_state("idle", "Provisioned").await;
-    world.patch_spec("running", json!({ "consumerRef": null, "bootIsoSource": null })).await;
-    world.wait_for_state("running", "Available").await;
-    assert_eq!((running.first().power(), running.first().media()), (PowerState::Off, None));
-    operator.stop().await;
-    assert_eq!(all_sessions(0), Some(()));
+    let outage = Outage {
+        cut: async |cut| if cut { cluster.stop_apiserver() } else { cluster.start_apiserver().await },
+        // Long after the lease has run out for everybody. `tests/process` has longer ones.
+        long: Duration::from_secs(20),
+        // A restart takes its time.
+        short: Duration::ZERO,
+        power_on: Duration::from_secs(4),
+        patience: SOON,
+    };
+    outage.happens_to(&world, operator).await;
 }
 
 #[tokio::test]

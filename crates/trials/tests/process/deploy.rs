@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::beskar7::PhysicalHost;
+use api::beskar7::{HardwareDetails, PhysicalHost};
 use futures::future::join_all;
 use serde_json::json;
 use sim::personality::MediaRules;
@@ -14,8 +14,9 @@ use trials::world::{EVER, World, claim, condition, fault_of, state_of};
 /// The only scheme that all of them take.
 const HTTPS_ISO: &str = "https://images.test/os.iso";
 
-#[tokio::test(start_paused = true)]
-async fn every_vendors_server_is_registered_provisioned_and_released() {
+/// Registers a server of each vendor, all at once, and goes on with each: `story` gets the vendor's name, its world, its BMC and the
+/// inventory that was read.
+async fn for_every_vendor(power: PowerState, story: impl AsyncFn(&'static str, World, sim::Bmc, HardwareDetails)) {
     let first = World::quiet_in_process().await;
     let lives = Personality::all().into_iter().map(async |personality| {
         let vendor = personality.name;
@@ -24,10 +25,18 @@ async fn every_vendors_server_is_registered_provisioned_and_released() {
         let mut plan = sim::BmcSpec::new(personality);
         plan.hardware = vec![Hardware::invent(&plan.personality, 41, 0)];
         let timing = Timing { power_on: Duration::from_millis(300), post: Duration::from_secs(1), ..Timing::INSTANT };
-        let bmc = sim::Bmc::new(plan.timing(timing).power(PowerState::On));
+        let bmc = sim::Bmc::new(plan.timing(timing).power(power));
         world.register(&bmc, json!({})).await;
         let host = world.wait_for_state(HOST, "Available").await;
         let hardware = host.status.unwrap().hardware_details.unwrap().unpack();
+        story(vendor, world, bmc, hardware).await;
+    });
+    join_all(lives).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_vendors_server_is_registered_provisioned_and_released() {
+    for_every_vendor(PowerState::On, async |vendor, world, bmc, hardware| {
         assert!(!hardware.processors.is_empty() && !hardware.drives.is_empty(), "{vendor}: {hardware:?}");
 
         world.patch_spec(HOST, claim("me", HTTPS_ISO)).await;
@@ -42,8 +51,8 @@ async fn every_vendors_server_is_registered_provisioned_and_released() {
         assert_eq!((server.power(), server.media()), (PowerState::Off, None), "{vendor}");
         assert_ne!(server.boot.enabled, Enabled::Once, "{vendor}");
         assert_eq!((server.boots, server.resets), (1, 3), "{vendor}: {:?}", bmc.journal());
-    });
-    join_all(lives).await;
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +112,9 @@ async fn an_image_that_the_bmc_swallows_is_a_fault_that_ends_by_itself() {
     let host = world.wait_for_fault(HOST, "NotApplied").await;
     assert_eq!(
         sentence(&host, "HostProvisioned"),
-        format!("The BMC took the image {ISO}, but does not show it in a drive. Check that the BMC can reach the URL.")
+        format!(
+            "The BMC accepted the image {ISO}, but does not show it in a drive. Check that the BMC can reach the URL."
+        )
     );
     bmc.faults().remove(ignored);
     world.wait_for_state(HOST, "Provisioned").await;
@@ -304,18 +315,7 @@ async fn what_is_torn_off_in_the_middle_of_an_order_is_done_once_in_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn every_vendors_server_boots_from_the_network_once_and_is_released() {
-    let first = World::quiet_in_process().await;
-    let lives = Personality::all().into_iter().map(async |personality| {
-        let vendor = personality.name;
-        let world = first.beside().await;
-        world.start_operator();
-        let mut plan = sim::BmcSpec::new(personality);
-        plan.hardware = vec![Hardware::invent(&plan.personality, 43, 0)];
-        let timing = Timing { power_on: Duration::from_millis(300), post: Duration::from_secs(1), ..Timing::INSTANT };
-        let bmc = sim::Bmc::new(plan.timing(timing).power(PowerState::Off));
-        world.register(&bmc, json!({})).await;
-        let host = world.wait_for_state(HOST, "Available").await;
-        let hardware = host.status.unwrap().hardware_details.unwrap().unpack();
+    for_every_vendor(PowerState::Off, async |vendor, world, bmc, hardware| {
         assert_eq!(hardware.network_boot, Some(true), "{vendor}");
 
         let order = json!({ "consumerRef": { "name": "me" }, "networkBoot": { "protocol": "PXE" } });
@@ -334,8 +334,8 @@ async fn every_vendors_server_boots_from_the_network_once_and_is_released() {
         let server = bmc.first();
         assert_eq!(server.power(), PowerState::Off, "{vendor}");
         assert_ne!(server.boot.enabled, Enabled::Once, "{vendor}");
-    });
-    join_all(lives).await;
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,7 +41,7 @@ async fn power_that_never_changes_is_a_fault_that_ends_when_it_does() {
     let fault = host.status.clone().unwrap().fault.unwrap();
     assert_eq!(
         fault.message,
-        "The BMC took the order to power off, but after 5 minutes it still reports On. Check the server and its BMC."
+        "The BMC accepted the command to power off, but after 5 minutes it still reports On. Check the server and its BMC."
     );
     assert!(fault.next_try.is_some());
     assert_eq!(state_of(&host), "Claimed", "a claimed host keeps its state");

@@ -82,10 +82,10 @@ impl Foreign {
         }
         let path = path.trim_end_matches("/status");
         let patch = (*method == Method::PATCH).then(|| serde_json::from_slice(body).unwrap());
-        match state.objects.contains_key(path) {
-            true => axum::Json(state.change(path, &patch.unwrap_or(json!({})))).into_response(),
-            false => StatusCode::NOT_FOUND.into_response(),
+        if !state.objects.contains_key(path) {
+            return StatusCode::NOT_FOUND.into_response();
         }
+        axum::Json(state.change(path, &patch.unwrap_or(json!({})))).into_response()
     }
 
     fn set(&self, path: &str, patch: &Value) {

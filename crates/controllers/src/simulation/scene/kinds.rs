@@ -75,7 +75,7 @@ async fn a_consumer_whose_kind_is_not_served_is_not_taken_for_gone() {
     scene.edit_host("server-0", without_claim()).await;
     scene.until("a fault", |scene| scene.host("server-0")["status"]["fault"]["reason"] == "ConsumerMismatch").await;
     let message = scene.host("server-0")["status"]["fault"]["message"].to_string();
-    assert!(message.contains("cannot be told (this cluster serves no acme.example/v1 Tenant)"), "{message}");
+    assert!(message.contains("still exists (this cluster serves no acme.example/v1 Tenant)"), "{message}");
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(scene.servers.server("server-0").power(), PowerState::On, "the server runs on");
 

@@ -12,7 +12,7 @@ use crate::client::Core;
 /// All BMCs that this process uses. A process that must end at once finds its sessions here.
 static OPEN: Mutex<Vec<Weak<Core>>> = Mutex::new(Vec::new());
 /// Logouts in progress.
-static LEAVING: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
+static LOGOUTS: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
 
 pub(crate) fn remember(core: &Arc<Core>) {
     let mut open = open();
@@ -20,8 +20,8 @@ pub(crate) fn remember(core: &Arc<Core>) {
     open.push(Arc::downgrade(core));
 }
 
-/// Ends the session of a client that was dropped, as work is that lost its lease.
-pub(crate) fn part(core: &Arc<Core>) {
+/// Ends the session of a client that was dropped, for example because the operator lost its lease.
+pub(crate) fn in_background(core: &Arc<Core>) {
     let left = core.session.shut(&core.wire);
     if !left.is_session() {
         return;
@@ -32,24 +32,24 @@ pub(crate) fn part(core: &Arc<Core>) {
         return;
     }
     let core = core.clone();
-    LEAVING.spawn(async move { left.end(&core.wire).await });
+    LOGOUTS.spawn(async move { left.end(&core.wire).await });
 }
 
-/// A logout that a farewell waits for.
-pub(crate) fn counted<F: Future>(logout: F) -> impl Future<Output = F::Output> {
-    LEAVING.track_future(logout)
+/// A logout that [`close_all_sessions`] waits for.
+pub(crate) fn tracked<F: Future>(logout: F) -> impl Future<Output = F::Output> {
+    LOGOUTS.track_future(logout)
 }
 
-/// Ends the sessions of all clients of this process, as far as that is done within `limit`. They are of no use afterwards.
-pub async fn farewell(limit: Duration) {
+/// Ends the sessions of all clients of this process, within `limit`. The clients cannot be used afterwards.
+pub async fn close_all_sessions(limit: Duration) {
     let all: Vec<Arc<Core>> = open().iter().filter_map(Weak::upgrade).collect();
-    let leave = async {
+    let log_out = async {
         join_all(all.iter().map(|core| core.session.close(&core.wire))).await;
-        LEAVING.close();
-        LEAVING.wait().await;
+        LOGOUTS.close();
+        LOGOUTS.wait().await;
     };
-    if tokio::time::timeout(limit, leave).await.is_err() {
-        tracing::warn!("some BMCs did not end their sessions in time; they time them out");
+    if tokio::time::timeout(limit, log_out).await.is_err() {
+        tracing::warn!("some BMCs did not end their sessions in time; the sessions will expire");
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bmc::{
-    Address, Bmc as _, Client, Credentials, Endpoint, InProcess, Options, RedfishSystem, SystemChoice, farewell,
+    Address, Bmc as _, Client, Credentials, Endpoint, InProcess, Options, RedfishSystem, SystemChoice,
+    close_all_sessions,
 };
 use engine::server::Scope;
 use sim::{Bmc, Effect, Kind, Verb};
@@ -27,13 +28,13 @@ async fn logged_in(bmc: &Bmc) -> RedfishSystem {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_farewell_ends_all_sessions_and_waits_for_no_bmc_longer_than_its_limit() {
+async fn closing_ends_all_sessions_and_waits_for_no_bmc_longer_than_its_limit() {
     // All answer: it takes no longer than the slowest of them.
     let (quick, slow) = (Bmc::instant(), Bmc::instant());
     let systems = [logged_in(&quick).await, logged_in(&slow).await];
     slow.set_latency(Duration::from_secs(1));
     let begun = Instant::now();
-    farewell(LIMIT).await;
+    close_all_sessions(LIMIT).await;
     assert_eq!(begun.elapsed().as_millis() / 100, 10, "{:?}", begun.elapsed());
     assert_eq!((quick.sessions_open(), slow.sessions_open()), (0, 0));
     for system in &systems {
@@ -53,7 +54,7 @@ async fn a_farewell_ends_all_sessions_and_waits_for_no_bmc_longer_than_its_limit
         dropped.set_latency(Duration::from_secs(1));
         drop(system);
         let begun = Instant::now();
-        farewell(LIMIT).await;
+        close_all_sessions(LIMIT).await;
         begun.elapsed()
     };
     let (look, took) = futures::join!(system.look(Scope::Power), goodbye);
