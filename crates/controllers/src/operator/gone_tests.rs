@@ -8,6 +8,7 @@ use axum::Router;
 use axum::response::IntoResponse as _;
 use bmc::{InProcess, Transport};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::beskar7::PhysicalHosts;
