@@ -373,7 +373,8 @@ mod tests {
         };
         let (send, events_seen) = mpsc::unbounded_channel();
         let stream = futures::stream::unfold(events_seen, |mut seen| async { Some((seen.recv().await?, seen)) });
-        let waking = tokio::spawn(wake_concerned(stream, concerned, setting));
+        let mut waking = tokio::task::JoinSet::new();
+        waking.spawn(wake_concerned(stream, concerned, setting));
         for (event, expected) in events {
             send.send(event).unwrap();
             tokio::task::yield_now().await;
@@ -382,7 +383,7 @@ mod tests {
             assert_eq!(told, expected);
         }
         drop(send);
-        waking.await.unwrap();
+        waking.join_next().await.unwrap().unwrap();
     }
 
     #[tokio::test(start_paused = true)]
