@@ -4,13 +4,15 @@
 //! refuses both. The brake calls nobody: a host that has to wait asks again after the time that it was given. The host that
 //! has waited longest goes first. A host that does not ask in time lets the next one pass, but keeps its place for a while.
 //!
-//! Everything is kept in memory. A new leader starts with a full bucket, which holds a tenth of a minute's worth.
+//! Everything is kept in memory. A new leader starts with a full bucket, which holds a tenth of a minute's worth. Deployments in progress
+//! keep their slots, and hosts that wait for one their places: both are read from the hosts before the first one asks.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::host::{Ahead, Ask, BrakeLimit};
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::object::ObjectId;
@@ -77,6 +79,16 @@ impl Brake {
         self.core().ask(Instant::now(), host, ask)
     }
 
+    /// Whether somebody has asked already in this term: then it is too late to recall a place.
+    pub fn has_begun(&self) -> bool {
+        self.core().has_begun
+    }
+
+    /// Puts a host into the queue for a deployment slot that it has waited for since then, under an earlier leader.
+    pub fn recall(&self, host: &ObjectId, since: Timestamp) {
+        self.core().recall(host, since);
+    }
+
     /// Takes a slot for a deployment that a new leader finds in progress. Never refused.
     pub fn resume(&self, host: &ObjectId) {
         self.core().resume(host);
@@ -137,16 +149,45 @@ struct Core {
     deployments: Line,
     /// The hosts that have a slot, and whether they are in fault.
     deploying: BTreeMap<ObjectId, bool>,
+    /// Since when those wait for a place who did so under an earlier leader, until the first host asks.
+    recalled: HashMap<ObjectId, Timestamp>,
+    has_begun: bool,
 }
 
 impl Core {
     fn new(config: BrakeConfig) -> Self {
         let rate = Rate::new(config.disruptions_per_minute);
-        let (disruptions, deployments) = (Line::default(), Line::default());
-        Self { config, rate, disruptions, deployments, deploying: BTreeMap::new() }
+        Self {
+            config,
+            rate,
+            disruptions: Line::default(),
+            deployments: Line::default(),
+            deploying: BTreeMap::new(),
+            recalled: HashMap::new(),
+            has_begun: false,
+        }
+    }
+
+    fn recall(&mut self, host: &ObjectId, since: Timestamp) {
+        if !self.has_begun {
+            self.recalled.insert(host.clone(), since);
+        }
+    }
+
+    /// Lets those queue up who waited before, in the order in which they began to.
+    fn begin(&mut self, now: Instant) {
+        self.has_begun = true;
+        let mut recalled: Vec<_> = std::mem::take(&mut self.recalled).into_iter().collect();
+        recalled.sort_unstable_by(|(one, since), (other, earlier)| (since, one).cmp(&(earlier, other)));
+        for (host, _) in recalled {
+            self.deployments.wait(now, &host, DEPLOYMENT_PAUSE);
+        }
     }
 
     fn ask(&mut self, now: Instant, host: &ObjectId, ask: Ask) -> Answer {
+        if !self.has_begun {
+            self.begin(now);
+        }
         if self.config.freeze {
             return Answer::NotNow { limit: BrakeLimit::Frozen, again_in: LONGEST_PAUSE };
         }
@@ -221,6 +262,7 @@ impl Core {
     fn done(&mut self, host: &ObjectId) {
         self.deployments.leave(host);
         self.deploying.remove(host);
+        self.recalled.remove(host);
     }
 
     fn forget(&mut self, host: &ObjectId) {

@@ -11,8 +11,8 @@ use bmc::Endpoint;
 use engine::failure::{Failure, Kind};
 use engine::hardware::is_same_uuid;
 use engine::host::{
-    Act, Anchor, Ask, BmcSight, Deletion, Goal, Happening, Hold, Inquiry, Phase, Presence, Remembered, Road, Sight,
-    Step, step,
+    Act, Anchor, Ask, BmcSight, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Phase, Presence, Remembered, Road,
+    Sight, Step, Waiting, step,
 };
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
@@ -118,7 +118,11 @@ impl<D: HostDialect> Loop for HostLoop<D> {
         match change {
             Change::Seen(host) => {
                 self.list(&self.view(host));
-                self.welcome(&ObjectId::of(*host));
+                let key = ObjectId::of(*host);
+                self.welcome(&key);
+                if !self.brake.has_begun() {
+                    self.recall_place(&key, host);
+                }
             }
             Change::Gone(key) => {
                 self.index.remove(key);
@@ -372,6 +376,19 @@ impl<D: HostDialect> HostLoop<D> {
         }
         self.submit(key, step.record.acted, step.acts, step.look);
         Ok(self.next_time(step.again))
+    }
+
+    /// A deployment that an earlier leader began keeps its slot, and who waited for one its place. The whole fleet is listed before
+    /// the first host is decided on.
+    fn recall_place(&self, key: &ObjectId, host: &D::Host) {
+        let Some(record) = D::record(host).filter(|record| record.fault.is_none()) else { return };
+        let held = record.wait.as_ref().filter(|wait| matches!(wait.what, Waiting::FleetBrake { .. }));
+        match (record.phase, held) {
+            (Phase::Preparing, Some(wait)) => self.brake.recall(key, wait.since),
+            (Phase::Preparing, None) if record.anchor.milestone == Milestone::Armed => self.brake.resume(key),
+            (Phase::Provisioning, _) => self.brake.resume(key),
+            _ => {}
+        }
     }
 
     /// Keeps the host's place among the deployments only as long as something happens for it.

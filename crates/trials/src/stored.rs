@@ -105,7 +105,8 @@ impl Situation {
         Upgrade { world, bmc, before, notes: stored.notes, situation: self, done }
     }
 
-    fn start(&self, world: &World) {
+    /// Starts the operator of this version as the situation has it.
+    pub fn start(&self, world: &World) {
         world.start_operator_with(world.clock(), |config| (self.config)(world, config));
     }
 }
@@ -242,7 +243,7 @@ fn shown(host: &PhysicalHost) -> Vec<String> {
 /// What must not be forgotten of a host.
 fn remembered(host: &PhysicalHost) -> BTreeMap<&'static str, Value> {
     let anchor = anchor(host);
-    let names = ["claim", "deployment", "milestone", "adopted", "freeSince", "outdated", "uuid", "hold"];
+    let names = ["claim", "deployment", "milestone", "adopted", "freeSince", "outdated", "uuid", "hold", "pin"];
     names.map(|name| (name, anchor[name].clone())).into()
 }
 

@@ -5,13 +5,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::beskar7::PhysicalHost;
-use bmc::{Https, InProcess};
+use bmc::{Fingerprint, Https, InProcess, Transport, TransportError, Trust};
+use bytes::Bytes;
 use controllers::brake::BrakeConfig;
 use controllers::clock::Clock;
 use controllers::dialects::Dialect;
 use controllers::hands::Dial;
 use controllers::metrics::Metrics;
 use controllers::operator::{Config, Operator};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Request, Response};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -39,6 +43,7 @@ pub struct World {
     /// The namespace.
     pub namespace: String,
     bmcs: Bmcs,
+    certificates: Certificates,
     running: Mutex<Option<Running>>,
     /// Of all operators that were ever started.
     gates: Mutex<Vec<Gate>>,
@@ -47,6 +52,7 @@ pub struct World {
 }
 
 type Bmcs = Arc<Mutex<HashMap<String, sim::Bmc>>>;
+type Certificates = Arc<Mutex<HashMap<String, Fingerprint>>>;
 
 impl World {
     /// A namespace of the shared cluster, in which the operator runs.
@@ -100,7 +106,8 @@ impl World {
     }
 
     fn of(bed: Bed, namespace: String) -> Self {
-        Self { namespace, bmcs: Bmcs::default(), running: Mutex::default(), gates: Mutex::default(), bed }
+        let (bmcs, certificates) = (Bmcs::default(), Certificates::default());
+        Self { namespace, bmcs, certificates, running: Mutex::default(), gates: Mutex::default(), bed }
     }
 
     /// The cluster that this world is on. There is none in process.
@@ -168,7 +175,7 @@ impl World {
         let operator = || Operator {
             client: gate.client(self.bed.client()),
             config,
-            dial: dial(self.bmcs.clone(), gate.clone()),
+            dial: dial(self.bmcs.clone(), self.certificates.clone(), gate.clone()),
             clock,
             metrics: Metrics::default(),
         };
@@ -203,6 +210,13 @@ impl World {
     pub fn add_bmc(&self, name: &str, bmc: sim::Bmc) -> sim::Bmc {
         self.bmcs.lock().unwrap().insert(name.to_owned(), bmc.clone());
         bmc
+    }
+
+    /// Has the BMC of that name show a certificate from now on, and answers its fingerprint.
+    pub fn show_certificate(&self, name: &str, certificate: &str) -> Fingerprint {
+        let fingerprint = Fingerprint::of(certificate.as_bytes());
+        self.certificates.lock().unwrap().insert(name.to_owned(), fingerprint);
+        fingerprint
     }
 
     /// The BMC of that name.
@@ -441,14 +455,40 @@ pub fn claim(consumer: &str, iso: &str) -> Value {
     json!({ "consumerRef": { "name": consumer }, "bootIsoSource": iso })
 }
 
-fn dial(bmcs: Bmcs, gate: Gate) -> Dial {
+fn dial(bmcs: Bmcs, certificates: Certificates, gate: Gate) -> Dial {
     Arc::new(move |address, trust| {
         let bmc = bmcs.lock().unwrap().get(address.host()).cloned();
-        Ok(gate.transport(match bmc {
-            Some(bmc) => Arc::new(InProcess::new(bmc)),
-            None => Arc::new(Https::new(address, trust)?),
-        }))
+        let Some(bmc) = bmc else { return Ok(gate.transport(Arc::new(Https::new(address, trust)?))) };
+        let (name, certificates) = (address.host().to_owned(), certificates.clone());
+        let show = move || certificates.lock().unwrap().get(&name).copied();
+        Ok(gate.transport(Arc::new(Certified {
+            inner: InProcess::new(bmc),
+            show: Box::new(show),
+            trust: trust.clone(),
+        })))
     })
+}
+
+/// A BMC in this process that shows a certificate, if it has one. Pins are checked as TLS does; nothing else is.
+struct Certified {
+    inner: InProcess<sim::Bmc, sim::Dropped>,
+    show: Box<dyn Fn() -> Option<Fingerprint> + Send + Sync>,
+    trust: Trust,
+}
+
+impl Transport for Certified {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
+        match (&self.trust, (self.show)()) {
+            (Trust::Pin(pinned), Some(seen)) if *pinned != seen => {
+                std::future::ready(Err(TransportError::Changed { pinned: *pinned, seen })).boxed()
+            }
+            _ => self.inner.send(request),
+        }
+    }
+
+    fn certificate(&self) -> Option<Fingerprint> {
+        (self.show)()
+    }
 }
 
 fn json_patch_merge(target: &mut Value, patch: &Value) {

@@ -323,3 +323,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_new_leader_keeps_slots_and_places_of_the_deployments_that_it_finds() {
+    let (mut core, now) = (core(0, 1), Instant::now());
+    let time = |second: i64| jiff::Timestamp::from_second(second).unwrap();
+    core.resume(&id("a"));
+    core.recall(&id("b"), time(20));
+    core.recall(&id("c"), time(10));
+    core.recall(&id("d"), time(5));
+    core.done(&id("d"));
+    for waits in ["new", "b", "c"] {
+        assert_ne!(core.ask(now, &id(waits), Ask::Deploy), Answer::Go, "a has the only slot");
+    }
+    core.recall(&id("late"), time(1));
+    assert_eq!(core.load().waiting_to_deploy, 3, "nobody is recalled once somebody has asked");
+    core.done(&id("a"));
+    for (waits, next) in [("new", "c"), ("b", "c"), ("new", "b")] {
+        assert_ne!(core.ask(now, &id(waits), Ask::Deploy), Answer::Go, "{next} came before {waits}");
+        if (waits, next) != ("new", "c") {
+            assert_eq!(core.ask(now, &id(next), Ask::Deploy), Answer::Go);
+            core.done(&id(next));
+        }
+    }
+}

@@ -45,9 +45,13 @@ pub(super) struct Notes {
     pub(super) trace: Vec<String>,
     /// Changes that should never have been made.
     pub(super) crimes: Vec<String>,
-    /// What the BMC of each host said last of the power while nothing had been done for the claim on it.
+    /// What the BMC of each host said last of the power while nothing had been done for a machine's claim on it, until something
+    /// is done.
     found: BTreeMap<String, String>,
 }
+
+/// What placement and the host's own loop see to.
+pub(super) const PASSED_OVER: &str = "no machine takes a server that runs although nobody asked for it";
 
 /// Shows a host as the API server has it.
 pub(super) type Show = Arc<dyn Fn(&str) -> Option<Arc<Value>> + Send + Sync>;
@@ -136,6 +140,11 @@ impl Servers {
         place.bmc.by_hand(&place.system, reset);
     }
 
+    /// Somebody asks for another power, or for none: what was found before does not count any more.
+    pub(super) fn ask_power(&self, name: &str) {
+        self.notes().found.remove(name);
+    }
+
     /// The host of a server, as its owner describes it.
     pub(super) fn host(&self, name: &str) -> Value {
         let mut host = host(name);
@@ -183,7 +192,7 @@ impl Transport for Line {
     fn send(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Result<http::Response<Bytes>, TransportError>> {
         let work = async move {
             self.look_at(&request);
-            let is_look = request.method() == http::Method::GET && Kind::of(request.uri().path()) == Kind::System;
+            let is_look = request.method() == http::Method::GET && self.is_of_server(request.uri().path());
             let answer = self.bmc.call(request).await.map_err(|dropped| match dropped {
                 Dropped::Refused => TransportError::Connect(dropped.to_string()),
                 Dropped::Reset => TransportError::Broken(dropped.to_string()),
@@ -228,10 +237,15 @@ impl Line {
         if ejects && let Some(neighbour) = self.neighbour_on_medium() {
             notes.crimes.push(format!("{what} by {}, although {neighbour} runs from what is in the drive", self.name));
         }
-        let found = notes.found.remove(&self.name);
-        if kind == Kind::Reset && !harmless && found.as_deref() == Some("On") {
-            notes.crimes.push(format!("{what} at {}, which ran although nobody asked for it", self.name));
+        let found_running = notes.found.remove(&self.name).as_deref() == Some("On");
+        if kind == Kind::Reset && !harmless && found_running && self.untouched_by_machine().is_some() {
+            notes.crimes.push(format!("{what} at {}: {PASSED_OVER}", self.name));
         }
+    }
+
+    /// Whether this is the resource of the server itself, not that of its neighbour.
+    fn is_of_server(&self, path: &str) -> bool {
+        Kind::of(path) == Kind::System && path.trim_end_matches('/').ends_with(&self.servers.places[&self.name].system)
     }
 
     /// Another host whose server runs for its owner from what is in the drive that the two share.
@@ -243,22 +257,29 @@ impl Line {
         (runs_from_it && (self.informants.tenant)(neighbour).is_some()).then_some(neighbour)
     }
 
-    /// Remembers what a machine was shown of a server that it may not take while it runs, as long as nothing was done for it.
+    /// Remembers the power that was shown after a machine had claimed a server that it may not take while it runs, until something is
+    /// done for that machine. Who acts may look once more, so later looks change nothing.
     fn note_power(&self, answer: &http::Response<Bytes>) {
-        let host = (self.informants.host)(&self.name).filter(|host| is_claimed_and_unasked(host));
         let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
-        let shown = body["PowerState"].as_str().filter(|_| host.is_some()).map(str::to_owned);
+        let untouched = self.untouched_by_machine();
         let mut notes = self.servers.notes();
-        match shown {
-            Some(shown) => drop(notes.found.insert(self.name.clone(), shown)),
-            None => drop(notes.found.remove(&self.name)),
+        match (untouched, body["PowerState"].as_str()) {
+            (Some(true), Some(shown)) => drop(notes.found.insert(self.name.clone(), shown.to_owned())),
+            (Some(_), _) => {}
+            (None, _) => drop(notes.found.remove(&self.name)),
         }
+    }
+
+    fn untouched_by_machine(&self) -> Option<bool> {
+        untouched_by_machine(&*(self.informants.host)(&self.name)?)
     }
 }
 
-/// Whether a machine has claimed the host, nothing was done for that, and nobody has asked for power or allowed to cut it.
-fn is_claimed_and_unasked(host: &Value) -> bool {
-    let anchor = host["metadata"]["annotations"][ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
+/// Whether nothing was done yet for the machine that has claimed the host. `None` if no machine has, or if it may take a running
+/// server: somebody has asked for power, or allowed to cut it.
+fn untouched_by_machine(host: &Value) -> Option<bool> {
+    let annotations = &host["metadata"]["annotations"];
+    let anchor = annotations[ANCHOR_ANNOTATION].as_str().and_then(|text| Anchor::parse(text).ok());
     // A machine announces its claim in the anchor; nothing was done for it before the status says so, too.
     let anchor = match (anchor, record(host)) {
         (Some(anchor), Some(record)) => Some(anchor.settled(&record.anchor)),
@@ -266,10 +287,11 @@ fn is_claimed_and_unasked(host: &Value) -> bool {
     };
     let is_stale = |anchor: &Anchor| anchor.outdated.as_ref().is_some_and(|outdated| outdated.since == Since::Release);
     let is_asked = host["spec"]["online"].is_boolean() && !anchor.as_ref().is_some_and(is_stale);
-    host["spec"]["consumerRef"]["kind"] == "Beskar7Machine"
-        && anchor.is_none_or(|anchor| anchor.milestone == Milestone::None && !anchor.adopted)
-        && host["spec"]["claimableWhileRunning"] != true
-        && !is_asked
+    let may_cut = is_asked || host["spec"]["claimableWhileRunning"] == true;
+    // Who claims by hand names the server, and means it.
+    let is_machines = host["spec"].get("consumerRef").is_some() && annotations[names::CLAIM_ID].is_string();
+    let is_untouched = anchor.is_none_or(|anchor| anchor.milestone == Milestone::None && !anchor.adopted);
+    (is_machines && !may_cut).then_some(is_untouched)
 }
 
 /// What the operator remembers of a host in its status.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use api::beskar7::names::CLAIM_ID;
 use api::capi::PAUSED_ANNOTATION;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -83,8 +84,11 @@ impl Model {
         self.state().put(format!("{SECRETS}{name}"), object);
     }
 
-    pub(super) fn put_consumer(&self, name: &str) {
-        let object = json!({"apiVersion": "sim.cluster.x-k8s.io/v1", "kind": "Consumer", "metadata": {"name": name, "namespace": "lab"}});
+    /// Somebody who may claim, and the id that it claims by.
+    pub(super) fn put_consumer(&self, name: &str, id: Option<&str>) {
+        let annotations = id.map_or_else(|| json!({}), |id| json!({CLAIM_ID: id}));
+        let metadata = json!({"name": name, "namespace": "lab", "annotations": annotations});
+        let object = json!({"apiVersion": "sim.cluster.x-k8s.io/v1", "kind": "Consumer", "metadata": metadata});
         self.state().put(format!("{CONSUMERS}{name}"), object);
     }
 
@@ -93,7 +97,7 @@ impl Model {
         let mut state = self.state();
         let path = format!("{CONSUMERS}{name}");
         let Some(mut object) = state.objects.get(&path).map(|object| Value::clone(object)) else { return false };
-        object["metadata"]["annotations"] = if paused { json!({PAUSED_ANNOTATION: "true"}) } else { json!({}) };
+        merge(&mut object["metadata"], &json!({"annotations": {PAUSED_ANNOTATION: paused.then_some("true")}}));
         state.settle(path, object);
         true
     }

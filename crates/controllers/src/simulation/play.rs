@@ -160,7 +160,7 @@ impl Stage {
             if Instant::now() > deadline {
                 return Err(format!("not well after {} h of calm: {why}", PATIENCE.as_secs() / 3600));
             }
-            self.restart_ignored();
+            self.heed_faults();
             self.run_for(Duration::from_secs(15)).await;
             self.judge()?;
         }
@@ -205,7 +205,9 @@ impl Stage {
         let random = &mut self.random;
         match turn {
             Turn::Claim => {
-                let consumer = format!("{name}-node-{}", random.u8(..2));
+                // Machines bear the id of their claim; people who claim by hand have none.
+                let machine = random.bool().then(|| format!("{:x}", random.u64(..)));
+                let consumer = consumers(name)[random.usize(..2) + if machine.is_some() { 2 } else { 0 }].clone();
                 let iso = format!("https://192.0.2.1/{}.iso", random.u8(..2));
                 let (by_network, every_start) = (random.bool(), random.bool());
                 // Whoever claims looks whether the host is free, in the same write.
@@ -220,10 +222,13 @@ impl Stage {
                             host["spec"]["bootIsoSource"] = json!(iso);
                         }
                         host["spec"]["bootEveryStart"] = json!(every_start);
+                        if let Some(id) = &machine {
+                            host["metadata"]["annotations"][names::CLAIM_ID] = json!(id);
+                        }
                     }
                 });
                 if claimed {
-                    self.model.put_consumer(&consumer);
+                    self.model.put_consumer(&consumer, machine.as_deref());
                 }
             }
             Turn::Release => self.release(name),
@@ -233,6 +238,7 @@ impl Stage {
             Turn::Power => {
                 let wish = [None, Some(true), Some(false)][random.usize(..3)];
                 let id = random.bool().then(|| format!("{:x}", random.u64(..)));
+                self.servers.ask_power(name);
                 self.model.edit_host(name, |host| {
                     match wish {
                         Some(wish) => host["spec"]["online"] = json!(wish),
@@ -317,7 +323,7 @@ impl Stage {
                 self.release(&name);
             }
             // Consumers whose claim vanished are gone too, in the end.
-            for consumer in [0, 1].map(|number| format!("{name}-node-{number}")) {
+            for consumer in consumers(&name) {
                 if self.consumer(&name).as_ref() == Some(&consumer) {
                     self.model.pause_consumer(&consumer, false);
                 } else {
@@ -328,12 +334,18 @@ impl Stage {
         self.process.hear_of_secrets(&self.names, &self.model);
     }
 
-    /// A server that did not boot what was ordered is restarted by its owner alone: the message says how.
-    fn restart_ignored(&self) {
+    /// A server that did not boot what was ordered is restarted by its owner alone, and only its owner lets a machine have it while
+    /// it runs: the messages say how.
+    fn heed_faults(&self) {
         for name in &self.names {
             let Some(host) = self.model.host(name) else { continue };
             let asked = host["metadata"]["annotations"].get(names::REBOOT).is_some();
-            if host["status"]["fault"]["reason"] == "BootIgnored" && !asked {
+            let fault = &host["status"]["fault"]["reason"];
+            if fault == "ServerRunning" && host["spec"]["claimableWhileRunning"] != true {
+                self.tell(|| format!("its owner lets a machine have {name}"));
+                self.model.edit_host(name, |host| host["spec"]["claimableWhileRunning"] = json!(true));
+            }
+            if fault == "BootIgnored" && !asked {
                 self.tell(|| format!("its owner restarts {name}"));
                 self.model
                     .edit_host(name, |host| host["metadata"]["annotations"][names::REBOOT] = json!("by its owner"));
@@ -596,7 +608,13 @@ fn count(host: &Value, part: &str) -> usize {
     host["status"]["hardwareDetails"][part].as_array().map_or(0, Vec::len)
 }
 
+/// Who may claim a host: two people by hand, and two machines.
+fn consumers(host: &str) -> [String; 4] {
+    ["node-0", "node-1", "machine-0", "machine-1"].map(|name| format!("{host}-{name}"))
+}
+
 fn unclaim(host: &mut Value) {
+    host["metadata"]["annotations"].as_object_mut().map(|annotations| annotations.remove(names::CLAIM_ID));
     let spec = host["spec"].as_object_mut().unwrap();
     spec.remove("consumerRef");
     spec.remove("bootIsoSource");

@@ -24,7 +24,7 @@ use trials::machines::{host_of, iso, told};
 use trials::served::{MENU, SERVER, get};
 use trials::stored::{Situation, Upgrade};
 use trials::story::{HOST, ISO, assert_tidy, resets, running_bmc, runs, unclaimed, waits_for};
-use trials::world::{EVER, World, anchor, claim, condition, fault_of, instant_bmc, state_of};
+use trials::world::{EVER, World, anchor, claim, condition, fault_of, instant_bmc, spec, state_of};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
@@ -452,6 +452,18 @@ async fn a_host_under_maintenance_stays_so_and_is_provisioned_afterwards() {
     }
 }
 
+/// What no PhysicalHost asks for, but this version knows: a host that is neither watched nor touched.
+async fn rewrite_as_detached(world: &World) {
+    world.kill_operator().await;
+    let mut host = world.host(HOST).await;
+    let status = host.status.as_mut().unwrap();
+    let mut remembered: Value = serde_json::from_str(status.record.as_ref().unwrap()).unwrap();
+    assert_eq!((&remembered["phase"], &remembered["left"]), (&json!("Parked"), &json!("Provisioned")));
+    remembered["phase"] = json!("Detached");
+    (status.record, status.state) = (Some(remembered.to_string()), Some("Detached".to_owned()));
+    world.hosts().replace_status(HOST, &PostParams::default(), &host).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_quarantined_host_stays_so_until_it_is_let_out() {
     let it = situation("quarantined");
@@ -735,6 +747,170 @@ async fn a_machine_whose_server_is_being_prepared_gets_that_and_no_other() {
         let host = upgrade.host().await;
         assert_eq!(anchor(&host)["deployment"], anchor(upgrade.stored())["deployment"]);
         assert_eq!(upgrade.world.host("server-02").await.spec.consumer_ref, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_was_detached_comes_back_without_an_act() {
+    let it = situation("detached");
+    it.record(async |world, bmc| {
+        provisioned(world, bmc).await;
+        world.patch_spec(HOST, json!({ "maintenance": { "reason": "fan swap" } })).await;
+        world.wait_for_state(HOST, "Maintenance").await;
+        rewrite_as_detached(world).await;
+        Value::Null
+    })
+    .await;
+    for under_maintenance in [true, false] {
+        for upgrade in it.upgrades().await {
+            assert_eq!(state_of(upgrade.stored()), "Detached");
+            if !under_maintenance {
+                upgrade.world.patch_spec(HOST, json!({ "maintenance": null })).await;
+            }
+            upgrade.start();
+            let state = if under_maintenance { "Maintenance" } else { "Provisioned" };
+            upgrade.world.wait_for_state(HOST, state).await;
+            tokio::time::sleep(HOUR).await;
+            let host = upgrade.host().await;
+            assert_eq!((state_of(&host).as_str(), upgrade.changes()), (state, Vec::new()));
+            for field in ["claim", "deployment", "milestone", "uuid"] {
+                assert_eq!(anchor(&host)[field], anchor(upgrade.stored())[field], "{field}");
+            }
+            upgrade.world.patch_spec(HOST, json!({ "maintenance": null })).await;
+            upgrade.world.release(&upgrade.bmc).await;
+        }
+    }
+}
+
+const CERTIFICATE: &str = "the certificate of the BMC";
+const OTHER_CERTIFICATE: &str = "a certificate of somebody else";
+
+fn trusting_the_first() -> Value {
+    json!({ "redfishConnection": { "trustOnFirstUse": true } })
+}
+
+/// A provisioned host whose BMC's certificate was pinned on first use.
+async fn pinned(world: &World, bmc: &sim::Bmc) {
+    world.show_certificate(HOST, CERTIFICATE);
+    world.register(bmc, trusting_the_first()).await;
+    world.wait_for_state(HOST, "Available").await;
+    world.provision(bmc).await;
+    tokio::time::sleep(5 * MINUTE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_that_was_pinned_on_first_use_stays_pinned() {
+    let it = situation("pinned");
+    it.record(async |world, bmc| {
+        pinned(world, bmc).await;
+        Value::Null
+    })
+    .await;
+    for upgrade in it.upgrades().await {
+        let pin = upgrade.world.show_certificate(HOST, CERTIFICATE);
+        assert_eq!(anchor(upgrade.stored())["pin"], pin.to_hex());
+        upgrade.assert_rests(HOUR).await;
+        assert!(upgrade.logins() > 0, "it was looked at");
+        upgrade.world.release(&upgrade.bmc).await;
+        assert_eq!(anchor(&upgrade.host().await)["pin"], pin.to_hex());
+    }
+    for upgrade in it.upgrades().await {
+        let other = upgrade.world.show_certificate(HOST, OTHER_CERTIFICATE);
+        upgrade.start();
+        let host = upgrade.world.wait_for_fault(HOST, "CertificateChanged").await;
+        tokio::time::sleep(HOUR).await;
+        assert_eq!((state_of(&host).as_str(), upgrade.bmc.counters().total()), ("Provisioned", 0));
+        assert_eq!(anchor(&upgrade.host().await)["pin"], anchor(upgrade.stored())["pin"], "not pinned anew");
+        let trusted = json!({ "redfishConnection": { "certificateFingerprint": other.to_hex() } });
+        upgrade.world.patch_spec(HOST, trusted).await;
+        upgrade.world.wait_until(HOST, "recovery", |host| fault_of(host).is_none()).await;
+        assert_eq!(upgrade.changes(), [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_that_was_refused_before_is_still_refused() {
+    let it = situation("certificate-changed");
+    it.record(async |world, bmc| {
+        pinned(world, bmc).await;
+        world.show_certificate(HOST, OTHER_CERTIFICATE);
+        world.stop_operator().await;
+        it.start(world);
+        world.wait_for_fault(HOST, "CertificateChanged").await;
+        tokio::time::sleep(3 * MINUTE).await;
+        Value::Null
+    })
+    .await;
+    for upgrade in it.upgrades().await {
+        upgrade.world.show_certificate(HOST, OTHER_CERTIFICATE);
+        upgrade.assert_rests(HOUR).await;
+        assert_eq!(upgrade.bmc.counters().total(), 0, "nothing is said to a stranger");
+        upgrade.world.show_certificate(HOST, CERTIFICATE);
+        upgrade.world.wait_until(HOST, "recovery", |host| fault_of(host).is_none()).await;
+        assert_eq!((state_of(&upgrade.host().await).as_str(), upgrade.changes()), ("Provisioned", Vec::new()));
+    }
+}
+
+fn one_at_a_time(world: &World, config: &mut Config) {
+    alone(world, config);
+    config.brake.concurrent_deployments = 1;
+}
+
+/// Who waits for the slot of the first host, in the order in which they came: not that of their names.
+const QUEUE: [&str; 2] = ["server-03", "server-02"];
+
+fn add_queue(world: &World) -> [sim::Bmc; 2] {
+    QUEUE.map(|name| world.add_bmc(name, sim::Bmc::new(spec(name).timing(Timing::INSTANT).power(PowerState::On))))
+}
+
+#[tokio::test(start_paused = true)]
+async fn hosts_that_wait_for_a_deployment_slot_keep_their_place_and_their_wait() {
+    let it = Situation { config: one_at_a_time, ..situation("deployment-queue") };
+    it.record(async |world, bmc| {
+        add_queue(world);
+        world.create_secret("bmc", "admin", "password").await;
+        for name in QUEUE {
+            world.create_host(name, json!({})).await;
+            world.wait_for_state(name, "Available").await;
+        }
+        available(world, bmc).await;
+        bmc.faults().add(Effect::Latency(Duration::from_secs(60)).always().kind(Kind::InsertMedia).times(1));
+        world.patch_spec(HOST, claim("me", ISO)).await;
+        wait_for("the insertion", EVER, async || bmc.first().media().map(drop)).await;
+        for name in QUEUE {
+            world.patch_spec(name, claim("me", ISO)).await;
+            world.wait_until(name, "the fleet brake", |host| waits_for(host, "FleetBrake")).await;
+            tokio::time::sleep(Duration::from_secs(15)).await;
+        }
+        assert_eq!(state_of(&world.host(HOST).await), "Claimed");
+        Value::Null
+    })
+    .await;
+    for upgrade in it.upgrades().await {
+        let bmcs = add_queue(&upgrade.world);
+        let mut waited = Vec::new();
+        for name in QUEUE {
+            waited.push(since(&upgrade.world.host(name).await));
+        }
+        assert!(waited.is_sorted());
+        // Long enough for whoever would push in.
+        upgrade.bmc.faults().add(Effect::SlowPower(Duration::from_secs(45)).always());
+        upgrade.start();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        for ((name, bmc), waited) in QUEUE.iter().zip(&bmcs).zip(&waited) {
+            let host = upgrade.world.host(name).await;
+            assert!(waits_for(&host, "FleetBrake"), "{name}: {:?}", host.status);
+            assert_eq!(since(&host), *waited, "{name} waits for longer than this process");
+            assert!(bmc.journal().is_empty(), "{name}");
+        }
+        let mut provisioned = Vec::new();
+        for name in std::iter::once(HOST).chain(QUEUE) {
+            let host = upgrade.world.wait_for_state(name, "Provisioned").await;
+            provisioned.push(host.status.unwrap().last_state_transition_time.unwrap().0);
+        }
+        assert!(provisioned.is_sorted() && provisioned[1] < provisioned[2], "{provisioned:?}");
+        assert_runs_the_order(&upgrade);
+        assert_eq!(resets(&upgrade.bmc), ["ForceOff", "On"], "once, and not again");
     }
 }
 

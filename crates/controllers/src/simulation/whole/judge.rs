@@ -11,8 +11,9 @@ use sim::{BootSource, Enabled, PowerState};
 use super::owners::Known;
 use super::stage::Stage;
 use super::users::{Home, Machine};
+use super::wire::Watchman;
 use crate::dialect::ANCHOR_ANNOTATION;
-use crate::simulation::fleet::asked_power;
+use crate::simulation::fleet::{PASSED_OVER, Servers, Show, asked_power};
 use crate::simulation::play::runs_from_image;
 
 impl Stage {
@@ -242,6 +243,18 @@ fn is_free(host: &Arc<Value>) -> bool {
 fn runs_unasked(host: &Value) -> bool {
     let runs = host["status"]["observedPowerState"] == "On";
     runs && host["spec"]["online"] != true && host["spec"]["claimableWhileRunning"] != true
+}
+
+/// Sees machines claim, and what was known of the host in that moment: a claim is written on exactly what was looked at.
+pub(super) fn watchman_of_claims(show: Show, servers: Servers) -> Watchman {
+    Arc::new(move |name, patch| {
+        let Some(host) = show(name) else { return };
+        let machine = &patch["spec"]["consumerRef"]["name"];
+        let is_current = patch["metadata"]["resourceVersion"] == host["metadata"]["resourceVersion"];
+        if machine.is_string() && is_current && runs_unasked(&host) {
+            servers.notes().crimes.push(format!("{machine} claims {name}: {PASSED_OVER}"));
+        }
+    })
 }
 
 fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::judge;
 use super::owners::Known;
 use super::users::Machine;
 use super::wire::Wire;
@@ -109,7 +110,8 @@ impl Stage {
         let tenant = tenant(show.clone(), show_machine.clone(), machine_names.clone());
         let informants = Informants { tenant, host: show.clone() };
         let servers = Servers::new(&names, &mut random);
-        let (wire, elects) = (Wire::new(server.router()), random.bool());
+        let watchman = judge::watchman_of_claims(show.clone(), servers.clone());
+        let (wire, elects) = (Wire::new(server.router()).watched_by(watchman), random.bool());
         let mut stage = Self {
             random,
             passwords: names.iter().map(|name| (name.clone(), PASSWORDS[0])).collect(),

@@ -75,7 +75,7 @@ const TURNS: [(Turn, u32); 29] = [
     (Turn::Password, 1),
     (Turn::Rotation, 3),
     (Turn::ByHand, 2),
-    (Turn::SwitchOnAndClaim, 2),
+    (Turn::SwitchOnAndClaim, 5),
     (Turn::Wait, 4),
 ];
 
@@ -116,6 +116,7 @@ impl Stage {
             Turn::Power => {
                 let wish = [Value::Null, json!(true), json!(false)][self.random.usize(..3)].clone();
                 self.pressed.insert(name.to_owned());
+                self.servers.ask_power(name);
                 let mut patch = json!({"spec": {"online": wish}});
                 if self.random.bool() {
                     // As the command line does, so that it counts in any case.
@@ -200,11 +201,18 @@ impl Stage {
                 self.press(name, if is_on { ResetType::ForceOff } else { ResetType::On });
             }
             Turn::SwitchOnAndClaim => {
-                // Nobody has seen yet that they run.
+                self.release(name).await;
+                self.delete_machine_on(name).await;
+                // At least that one is free by then, if nothing is wrong with it.
+                self.run_for(Duration::from_mins(5)).await?;
                 for name in self.names.clone() {
                     self.press(&name, ResetType::On);
                 }
-                self.create_machine(machine).await?;
+                // Their BMCs show it by now, but nobody may have looked yet.
+                let seconds = if self.random.bool() { self.random.u64(0..10) } else { self.random.u64(60..600) };
+                self.run_for(Duration::from_secs(seconds)).await?;
+                let new = self.machine_names.iter().find(|name| !self.machines.contains_key(*name)).cloned();
+                self.create_machine(&new.unwrap_or_else(|| machine.to_owned())).await?;
             }
             Turn::Wait => {}
         }

@@ -11,7 +11,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,7 +27,12 @@ pub(in crate::simulation) struct Wire {
     state: Arc<Mutex<State>>,
     /// Writes that have not arrived yet. They outlive whoever sent them.
     under_way: TaskTracker,
+    /// Sees every write to a host, but for its status, in the moment that it arrives.
+    watchman: Option<Watchman>,
 }
+
+/// Is told the name of a host and what is about to be merged into it.
+pub(in crate::simulation) type Watchman = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 
 #[derive(Default)]
 struct State {
@@ -62,7 +67,11 @@ pub(in crate::simulation) struct ConnectionLost;
 
 impl Wire {
     pub(in crate::simulation) fn new(router: Router) -> Self {
-        Self { router, state: Arc::default(), under_way: TaskTracker::new() }
+        Self { router, state: Arc::default(), under_way: TaskTracker::new(), watchman: None }
+    }
+
+    pub(in crate::simulation) fn watched_by(self, watchman: Watchman) -> Self {
+        Self { watchman: Some(watchman), ..self }
     }
 
     /// The way of one process.
@@ -156,6 +165,16 @@ impl Wire {
         self.ask(request.unwrap()).await;
     }
 
+    /// Shows a change of a host to the watchman.
+    async fn show(&self, request: Request<Body>) -> Request<Body> {
+        let host = host_in(request.uri().path()).filter(|_| request.method() == Method::PATCH);
+        let Some((watchman, host)) = self.watchman.clone().zip(host.map(str::to_owned)) else { return request };
+        let (head, body) = request.into_parts();
+        let body = body.collect_bytes().await.unwrap();
+        watchman(&host, &serde_json::from_slice(&body).unwrap_or_default());
+        Request::from_parts(head, Body::from(body.to_vec()))
+    }
+
     async fn ask_late(&self, request: Request<Body>, span: Duration) -> Response<Answered> {
         let wire = self.clone();
         let arrives = async move {
@@ -166,9 +185,16 @@ impl Wire {
     }
 
     async fn ask(&self, request: Request<Body>) -> Response<Answered> {
+        let request = self.show(request).await;
         let Ok(answer) = tower_service::Service::call(&mut self.router.clone(), request).await;
         answer
     }
+}
+
+/// The host that a request is about, unless it is about its status.
+fn host_in(path: &str) -> Option<&str> {
+    let (_, name) = path.split_once("/physicalhosts/")?;
+    (!name.contains('/')).then_some(name)
 }
 
 fn is_watch(request: &Request<Body>) -> bool {
