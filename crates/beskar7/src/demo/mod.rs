@@ -85,7 +85,7 @@ async fn walk(args: &Args, dialect: Dialect, shutdown: &CancellationToken) -> an
     let site = std::sync::Arc::new(site);
     {
         let (site, stop) = (site.clone(), stop.clone());
-        operator.spawn(async move { work(&site, config(), lines, &stop).await });
+        operator.spawn(async move { work(&site, config(dialect), lines, &stop).await });
     }
     let count = fleet.bmcs().len();
     let claimed = count.div_ceil(2);
@@ -143,9 +143,9 @@ fn invent(count: u32) -> Fleet {
     Fleet::new(&FleetSpec { count, mix, timing, latency, prefix: "server".to_owned(), ..FleetSpec::default() })
 }
 
-fn config() -> Config {
+fn config(dialect: Dialect) -> Config {
     Config {
-        dialects: vec![Dialect::Beskar7],
+        dialects: vec![dialect],
         namespace: None,
         watch_filter: None,
         election: None,

@@ -132,6 +132,12 @@ impl Anchor {
     /// The server is about to be prepared for its order. What a release must undo is remembered before it is done, in addition to
     /// what was done for an earlier order of this claim. What was done to an adopted server is unknown.
     pub(super) fn arm(&mut self, undo: &[Undo]) {
+        self.take_over(undo);
+        self.milestone = Milestone::Armed;
+    }
+
+    /// What is done to the server from now on is done by us, and must be undone together with what was done before.
+    pub(super) fn take_over(&mut self, undo: &[Undo]) {
         let mut all = if std::mem::take(&mut self.adopted) { Self::of_format_1() } else { self.undo() };
         for one in undo {
             if !all.contains(one) {
@@ -139,7 +145,6 @@ impl Anchor {
             }
         }
         self.undo = Some(all);
-        self.milestone = Milestone::Armed;
     }
 
     fn of_format_1() -> Vec<Undo> {

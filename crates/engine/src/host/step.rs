@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Anchor, Ask, BmcSight, Cause, Deed, Deletion, Doing, Fault, Finding, Goal, Happening, Inquiry, Milestone, Moving,
-    Neglect, Note, Origin, OutdatedRequest, Passage, Phase, Record, Request, Road, Sight, Since, Wait, Waiting, pace,
+    Neglect, Note, Origin, OutdatedRequest, Passage, Phase, Recipe, Record, Request, Road, Sight, Since, Wait, Waiting,
+    pace,
 };
 use crate::{
     failure::{Failure, Kind},
@@ -82,7 +83,7 @@ pub struct Remembered {
 pub enum Proof {
     /// Nothing was done for a claim yet: the server may be prepared for one.
     Free,
-    /// The server runs what its claim ordered: it is ours to watch, and ours to clean up when the claim ends.
+    /// The server runs what its claim orders now: it is ours to watch, and ours to clean up when the claim ends.
     Deployed,
 }
 
@@ -217,7 +218,12 @@ impl<'a> Scene<'a> {
             && let Some(adopted) = adopted_anchor(goal)
         {
             let is_proven = remembered.proof == Some(Proof::Deployed);
-            record.anchor = Anchor { adopted: !is_proven, ..adopted };
+            record.anchor = adopted;
+            if is_proven {
+                // What was done for it is not known in every detail, and later starts may boot the same again.
+                let recipe = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
+                record.anchor.take_over(&recipe.map(Recipe::undo).unwrap_or_default());
+            }
             // It may have been given power a moment ago.
             record.started = Some(now);
             let claim = record.anchor.claim_id().to_owned();

@@ -358,7 +358,13 @@ impl World {
                 let known = self.status.as_ref().map(|record| &record.anchor);
                 let proof = known.and_then(|anchor| match anchor.milestone {
                     Milestone::None if anchor.claim.is_none() => Some(Proof::Free),
-                    Milestone::Provisioned if !anchor.adopted && anchor.claim == goal.claim => Some(Proof::Deployed),
+                    Milestone::Provisioned
+                        if !anchor.adopted
+                            && anchor.claim == goal.claim
+                            && anchor.deployment == goal.order.as_ref().map(|order| order.deployment.clone()) =>
+                    {
+                        Some(Proof::Deployed)
+                    }
                     _ => None,
                 });
                 if let Some(proof) = proof.filter(|_| self.is_anchored()) {
