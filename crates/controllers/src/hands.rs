@@ -484,7 +484,7 @@ fn warn_of_plain_http(key: &ObjectId, address: &Address) {
     let bmc = address.origin();
     if !address.is_secure() && told_of_plain_http().insert((key.clone(), bmc.clone())) {
         let advice = "its credentials can be read on the way; use https in the host's address";
-        warn!(host = %key, bmc, "no TLS to this BMC: {advice}");
+        warn!(host = %key, bmc, "connection to this BMC without TLS: {advice}");
     }
 }
 

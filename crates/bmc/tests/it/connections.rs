@@ -52,7 +52,7 @@ async fn an_action_is_sent_once_when_the_connection_drops_before_the_answer() {
     site.bmc.faults().add(Effect::DropAnswer.always().kind(sim::Kind::Reset));
     let error = site.system.restart(Manner::Hard).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unreachable);
-    assert!(error.to_string().contains("whether it was carried out"), "{error}");
+    assert!(error.to_string().contains("shows whether it took effect"), "{error}");
     assert_eq!(site.bmc.first().resets - resets, 1);
     assert_eq!(site.bmc.journal().len(), 1);
     site.client.close().await;

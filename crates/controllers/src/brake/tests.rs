@@ -327,7 +327,7 @@ proptest! {
 #[test]
 fn a_new_leader_keeps_slots_and_places_of_the_deployments_that_it_finds() {
     let (mut core, now) = (core(0, 1), Instant::now());
-    let time = |second: i64| jiff::Timestamp::from_second(second).unwrap();
+    let time = |second: i64| Timestamp::from_second(second).unwrap();
     core.resume(&id("a"));
     core.recall(&id("b"), time(20));
     core.recall(&id("c"), time(10));

@@ -271,7 +271,8 @@ impl Line {
     }
 
     fn untouched_by_machine(&self) -> Option<bool> {
-        untouched_by_machine(&*(self.informants.host)(&self.name)?)
+        let host = (self.informants.host)(&self.name)?;
+        untouched_by_machine(&host)
     }
 }
 

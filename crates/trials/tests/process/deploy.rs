@@ -286,7 +286,7 @@ async fn an_override_that_the_bmc_swallows_is_a_fault_and_the_server_is_not_star
     let swallows = bmc.faults().add(Effect::IgnoresBootOverride.always());
     world.patch_spec(HOST, claim("me", ISO)).await;
     let host = world.wait_for_fault(HOST, "NotApplied").await;
-    assert!(sentence(&host, "HostProvisioned").contains("took the boot override"), "{host:?}");
+    assert!(sentence(&host, "HostProvisioned").contains("accepted the boot override"), "{host:?}");
     assert_eq!(resets(&bmc), ["ForceOff"], "nothing is started that would boot the disk");
     bmc.faults().remove(swallows);
     world.wait_for_state(HOST, "Provisioned").await;
