@@ -255,7 +255,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             host: holdings.first().map(|held| held.holding.host.clone()),
             doubles: holdings.iter().skip(1).map(|held| held.holding.host.clone()).collect(),
             image: self.image(view),
-            refusal: self.placer.refusal(&key.by_name()),
+            refusal: self.placer.refusal(&key.by_name(), D::Hosts::words()),
             now: view.now,
         };
         Decision { step: step(&goal, &memory, &sight), memory, owner: sight.owner, holdings }

@@ -5,7 +5,8 @@ use std::slice::from_ref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::placement::{Availability, Candidate, Outcome, Request, place};
+use engine::host::Words;
+use engine::placement::{Availability, Candidate, Outcome, Refusal, Request, place};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
@@ -40,6 +41,26 @@ pub(crate) struct Wanted {
     pub(crate) claim: Value,
 }
 
+/// Why somebody got no host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum NoHost {
+    /// None fits.
+    Refused(Refusal),
+    /// The API server did not take the claim on this one.
+    NotWritten { host: ObjectId, error: String },
+}
+
+impl NoHost {
+    fn tell(&self, words: &dyn Words) -> String {
+        match self {
+            Self::Refused(refusal) => refusal.tell(words),
+            Self::NotWritten { host, error } => {
+                format!("{} {} cannot be claimed: {error}.", host.kind.kind, host.name)
+            }
+        }
+    }
+}
+
 /// The waiting room.
 #[derive(Debug, Default)]
 pub(crate) struct Placer {
@@ -57,7 +78,7 @@ struct Room {
     /// Who of those whose claims are being written is gone meanwhile.
     gone: HashSet<ObjectId>,
     /// Why somebody got no host, and since when that is said.
-    refusals: HashMap<ObjectId, (String, Instant)>,
+    refusals: HashMap<ObjectId, (NoHost, Instant)>,
 }
 
 /// A host that nobody else gets.
@@ -149,8 +170,8 @@ impl Placer {
     }
 
     /// Why it got no host, when it was last tried.
-    pub(crate) fn refusal(&self, claimant: &ObjectId) -> Option<String> {
-        self.room().refusals.get(claimant).map(|(why, _)| why.clone())
+    pub(crate) fn refusal(&self, claimant: &ObjectId, words: &dyn Words) -> Option<String> {
+        self.room().refusals.get(claimant).map(|(why, _)| why.tell(words))
     }
 
     /// Places for as long as it is polled. Tells those about whom something has changed. Nobody waits for the write of another: a host
@@ -236,7 +257,7 @@ impl Placer {
                         (claimant, booking, claim)
                     }));
                 }
-                Outcome::Refused(refusal) => refused.push((claimant, refusal.tell(D::words()))),
+                Outcome::Refused(refusal) => refused.push((claimant, NoHost::Refused(refusal))),
             }
         }
         begun.retain(|(claimant, booking, _)| room.begin(claimant, booking.clone()));
@@ -289,8 +310,7 @@ impl Placer {
             }
             Done::Claim(claimant, key, Err(error)) => {
                 warn!(%error, host = %key, "cannot write the claim");
-                let why = format!("{} {} cannot be claimed: {error}.", key.kind.kind, key.name);
-                self.refuse(&claimant, why, wake);
+                self.refuse(&claimant, NoHost::NotWritten { host: key, error: error.to_string() }, wake);
                 if !matches!(&error, kube::Error::Api(status) if status.code < 500) {
                     self.keep_booked(&claimant);
                 }
@@ -319,7 +339,7 @@ impl Placer {
 
     /// Notes why somebody gets no host. Answers whether that could be told: in a busy fleet it changes with every host, and
     /// nobody can read that fast.
-    fn refuse(&self, claimant: &ObjectId, why: String, wake: &UnboundedSender<ObjectId>) -> bool {
+    fn refuse(&self, claimant: &ObjectId, why: NoHost, wake: &UnboundedSender<ObjectId>) -> bool {
         let mut room = self.room();
         let told = room.refusals.get(claimant);
         if !room.waiting.contains_key(claimant) || told.is_some_and(|(told, _)| *told == why) {

@@ -155,9 +155,11 @@ fn on_the_way(
         let deadline = wait.deadline.map(|at| format!(" Deadline: {at}.")).unwrap_or_default();
         return waiting(reason, &format!("PhysicalHost {host}: {}{deadline}", wait.message));
     }
-    // What was said before is not older than a moment.
-    let before = view.claim.status.as_ref().and_then(|status| status.condition(types::INFRASTRUCTURE_READY));
-    match before.filter(|before| wait.is_some() && before.reason == reason && before.message.contains(host)) {
+    // What was said of this host before is not older than a moment.
+    let is_of_host = |status: &&Beskar7MachineStatus| status.host_ref.as_ref().is_some_and(|of| of.name == host);
+    let before = view.claim.status.as_ref().filter(is_of_host);
+    let before = before.and_then(|status| status.condition(types::INFRASTRUCTURE_READY));
+    match before.filter(|before| wait.is_some() && before.reason == reason) {
         Some(before) => waiting(reason, &before.message),
         None => waiting(reason, &format!("PhysicalHost {host} is being provisioned.")),
     }
