@@ -874,7 +874,7 @@ async fn hosts_that_wait_for_a_deployment_slot_keep_their_place_and_their_wait()
             world.wait_for_state(name, "Available").await;
         }
         available(world, bmc).await;
-        bmc.faults().add(Effect::Latency(Duration::from_mins(1)).always().kind(Kind::InsertMedia).times(1));
+        bmc.faults().add(Effect::Latency(MINUTE).always().kind(Kind::InsertMedia).times(1));
         world.patch_spec(HOST, claim("me", ISO)).await;
         wait_for("the insertion", EVER, async || bmc.first().media().map(drop)).await;
         for name in QUEUE {

@@ -488,7 +488,9 @@ impl World {
     fn note_milestone(&mut self, next: &Step) {
         let anchor = &next.record.anchor;
         let id = anchor.claim.as_ref().map(|claim| claim.id.clone());
-        if matches!(anchor.milestone, Milestone::None | Milestone::Releasing) {
+        // Whoever orders something else, and then the same again, has given up what was started.
+        let is_another = anchor.milestone == Milestone::Armed && anchor.deployment != self.started;
+        if is_another || matches!(anchor.milestone, Milestone::None | Milestone::Releasing) {
             self.started = None;
         }
         match anchor.milestone {
