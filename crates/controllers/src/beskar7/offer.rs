@@ -31,6 +31,8 @@ pub(super) fn offer(host: &PhysicalHost) -> Offer {
 
 fn candidate(host: &PhysicalHost, overview: &Overview<'_>) -> Candidate {
     let annotation = |name: &str| host.annotations().get(name);
+    let hardware = host.status.as_ref().and_then(inventory);
+    let hardware = hardware.as_ref();
     Candidate {
         namespace: host.namespace().unwrap_or_default(),
         name: host.name_any(),
@@ -38,9 +40,9 @@ fn candidate(host: &PhysicalHost, overview: &Overview<'_>) -> Candidate {
         labels: host.labels().clone(),
         availability: availability(host, overview),
         rack: host.labels().get(names::RACK_LABEL).filter(|rack| !rack.is_empty()).cloned(),
-        capacity: host.status.as_ref().and_then(capacity),
-        media: host.status.as_ref().and_then(media),
-        network_boot: host.status.as_ref().and_then(inventory).and_then(|hardware| hardware.network_boot),
+        capacity: hardware.map(capacity),
+        media: hardware.and_then(media),
+        network_boot: hardware.and_then(|hardware| hardware.network_boot),
         released: annotation(names::RELEASED_AT).and_then(|time| time.parse().ok()),
     }
 }
@@ -94,18 +96,17 @@ fn inventory(status: &PhysicalHostStatus) -> Option<HardwareDetails> {
     Some(status.hardware_details.as_ref().filter(|_| inspected)?.unpack())
 }
 
-fn capacity(status: &PhysicalHostStatus) -> Option<Capacity> {
-    let hardware = inventory(status)?;
-    Some(Capacity {
+fn capacity(hardware: &HardwareDetails) -> Capacity {
+    Capacity {
         cores: hardware.cores.unwrap_or_else(|| hardware.processors.iter().filter_map(|cpu| cpu.cores).sum()),
         memory_bytes: hardware.memory_mib.unwrap_or(0) << 20,
         disk_bytes: hardware.drives.iter().filter_map(|drive| drive.capacity_bytes).collect(),
-    })
+    }
 }
 
-fn media(status: &PhysicalHostStatus) -> Option<MediaWays> {
-    let media = inventory(status)?.virtual_media?;
-    Some(MediaWays { drives: media.drives, schemes: media.schemes })
+fn media(hardware: &HardwareDetails) -> Option<MediaWays> {
+    let media = hardware.virtual_media.as_ref()?;
+    Some(MediaWays { drives: media.drives, schemes: media.schemes.clone() })
 }
 
 /// The host as those see it who claim it.

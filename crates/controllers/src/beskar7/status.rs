@@ -66,26 +66,24 @@ fn useless(outcome: &Outcome<'_, PhysicalHost>, status: &PhysicalHostStatus) -> 
     no_way_to_boot(hardware.virtual_media.map(|media| media.drives), hardware.network_boot)
 }
 
-/// Takes in what was seen, and keeps what was not looked at.
+/// Takes in what was seen, and keeps what was not looked at. An inventory is packed once at most: that costs time.
 fn see(status: &mut PhysicalHostStatus, seen: &Seen) {
+    let health = Some(hardware::health(&seen.health));
     if let Some(found) = &seen.hardware {
         let mut details = hardware::details(found, seen);
         if let Some(before) = status.hardware_details.as_ref().filter(|_| !found.unread.is_empty()) {
             hardware::keep_what_was_read(&mut details, &before.unpack(), &found.unread);
         }
         status.addresses = hardware::addresses(&details.nics);
-        status.hardware_details = Some(Inventory::pack(&details));
-    }
-    let health = seen.health.rollup.as_ref().or(seen.health.health.as_ref());
-    if let Some(health) = health {
-        status.health = Some(health.clone());
-    }
-    if let Some(inventory) = &mut status.hardware_details {
-        let health = Some(hardware::health(&seen.health));
+        status.hardware_details = Some(Inventory::pack(&HardwareDetails { status: health, ..details }));
+    } else if let Some(inventory) = &mut status.hardware_details {
         let details = inventory.unpack();
         if details.status != health {
             *inventory = Inventory::pack(&HardwareDetails { status: health, ..details });
         }
+    }
+    if let Some(health) = seen.health.rollup.as_ref().or(seen.health.health.as_ref()) {
+        status.health = Some(health.clone());
     }
 }
 
