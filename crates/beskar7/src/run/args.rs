@@ -114,7 +114,7 @@ impl std::fmt::Display for DialectArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Fleet brake")]
 pub(crate) struct BrakeArgs {
-    /// How many running servers may be switched off or reset in any minute; the others wait
+    /// How many running servers may be switched off or reset in a minute, evenly spread; the others wait
     #[arg(long, value_name = "NUMBER", default_value_t = BrakeConfig::default().disruptions_per_minute, env = "BESKAR7_MAX_DISRUPTIONS_PER_MINUTE")]
     max_disruptions_per_minute: u32,
     /// How many servers may be deployed at once; the others wait

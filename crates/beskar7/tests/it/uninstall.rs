@@ -64,6 +64,15 @@ async fn crds_and_operator_are_not_removed_while_hosts_are_in_use() {
     assert!(kept.contains("kind: Deployment"), "{kept}");
     assert!(!kept.contains("kind: CustomResourceDefinition") && !kept.contains("kind: Namespace\n"), "{kept}");
 
+    // Nobody uses it, but its server was switched on on request, and would be powered off together with its object.
+    put_host(&cluster, &namespace, "running", &json!({}), &json!({"state": "Available"})).await;
+    let anchor = r#"beskar7.io/anchor={"v":2,"seq":3,"poweredOn":true}"#;
+    cluster.kubectl(&["-n", &namespace, "annotate", "ph", "running", anchor]).await.ok();
+    let complaint = make("uninstall", &kubectl, &scratch).await.unwrap_err();
+    assert!(complaint.contains(&format!("{namespace}/running Available\n")), "{complaint}");
+    assert!(complaint.contains("switch off the others (beskar7 power off)"), "{complaint}");
+    assert!(make("undeploy", &kubectl, &scratch).await.is_ok(), "nothing is done to it without the operator");
+
     let claimed = json!({"consumerRef": {"kind": "Beskar7Machine", "name": "node-01"}});
     put_host(&cluster, &namespace, "used", &claimed, &json!({"state": "Provisioned"})).await;
     put_host(&cluster, &namespace, "leaving", &json!({}), &json!({"state": "Deprovisioning"})).await;
@@ -72,7 +81,13 @@ async fn crds_and_operator_are_not_removed_while_hosts_are_in_use() {
     cluster.kubectl(&["-n", &namespace, "annotate", "ph", "parked", anchor]).await.ok();
     for target in ["uninstall", "undeploy"] {
         let complaint = make(target, &kubectl, &scratch).await.unwrap_err();
-        assert!(complaint.contains(&format!("make {target}: refused: 3 PhysicalHost(s) in use")), "{complaint}");
+        assert!(
+            complaint.contains(&format!(
+                "make {target}: refused: {} PhysicalHost(s) in use",
+                if target == "uninstall" { 4 } else { 3 }
+            )),
+            "{complaint}"
+        );
         assert!(complaint.contains(&format!("{namespace}/used Provisioned for node-01\n")), "{complaint}");
         assert!(complaint.contains(&format!("{namespace}/leaving Deprovisioning\n")), "{complaint}");
         assert!(complaint.contains(&format!("{namespace}/parked Maintenance\n")), "{complaint}");

@@ -296,7 +296,9 @@ impl Target {
 
     fn explain_tcp(&self, error: &io::Error) -> TransportError {
         let why = match error.kind() {
-            io::ErrorKind::ConnectionRefused => format!("the connection to port {} was refused", self.port),
+            io::ErrorKind::ConnectionRefused => {
+                format!("the connection to port {} was refused: check address and port", self.port)
+            }
             _ => error.to_string(),
         };
         TransportError::Connect(why)

@@ -167,7 +167,7 @@ impl Waiting {
                         "Waiting for {consumer} to release the host. Delete {consumer}: its server is then powered off, and the host is removed. {force}"
                     ),
                     Author::Hand => format!(
-                        "Waiting for {consumer}, which uses the host. If there is such an object, delete it; then remove {}: the server is powered off, and the host is removed. {force}",
+                        "Waiting for {consumer}, which uses the host. If there is such an object, delete it; then remove {} and the order: the server is powered off, and the host is removed. {force}",
                         words.claim()
                     ),
                 };

@@ -26,7 +26,7 @@ async fn a_host_that_is_deleted_while_it_is_provisioned_waits_for_its_consumer_a
     let host = world.wait_until(HOST, "waiting", |host| waits_for(host, "WaitingForConsumerRelease")).await;
     assert_eq!(state_of(&host), "Deleting");
     let told = host.status.unwrap().waiting.unwrap();
-    assert!(told.message.contains("then remove spec.consumerRef") && told.deadline.is_some(), "{told:?}");
+    assert!(told.message.contains("then remove spec.consumerRef and the order") && told.deadline.is_some(), "{told:?}");
     world.patch_spec(HOST, unclaimed()).await;
     world.wait_gone(HOST).await;
     assert_tidy(&bmc);
