@@ -189,10 +189,13 @@ impl HostDialect for PhysicalHosts {
 /// Takes off the annotations of requests that were heeded.
 fn without(heeded: &[Request]) -> Option<serde_json::Value> {
     let name = |request: &Request| match request {
-        Request::Release => names::RELEASE,
-        Request::Provision => names::PROVISION,
+        Request::Release => Some(names::RELEASE),
+        Request::Provision => Some(names::PROVISION),
+        // They are told from new ones by their ids.
+        Request::Inspect | Request::OffOnce => None,
     };
-    let annotations: BTreeMap<_, Option<&str>> = heeded.iter().map(|request| (name(request), None)).collect();
+    let annotations: BTreeMap<_, Option<&str>> =
+        heeded.iter().filter_map(|request| Some((name(request)?, None))).collect();
     (!annotations.is_empty()).then(|| json!({ "metadata": { "annotations": annotations } }))
 }
 

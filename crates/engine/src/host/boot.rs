@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Deed, Disarming, Finding, Happening, Milestone, Passage, Phase, Undo, Waiting, pace,
+    Ask, Deed, Disarming, Finding, Happening, Lasting, Milestone, Passage, Phase, Undo, Waiting, pace,
     recipe::{self, After, Plan, Sign},
     step::{Act, Flow, GO_ON, STOP, Scene},
 };
@@ -55,6 +55,9 @@ impl Scene<'_> {
         self.record.disarming = None;
         // This start fulfils a restart that was requested before; a later restart would interrupt the new system.
         self.record.rebooted.clone_from(&self.goal.reboot);
+        if self.goal.power_lasts == Lasting::UntilRelease {
+            self.record.anchor.outdated = None;
+        }
         self.advance(Phase::Provisioning, Passage::BootPrepared);
         let act = if runs { Act::Restart } else { Act::PowerOn };
         self.act(Deed::PowerOn, vec![act], Scope::Power);

@@ -63,8 +63,12 @@ impl Scene<'_> {
                 Cause::Deployment { consumer: consumer() }
             }
             _ if self.record.anchor.restarting.is_some() => restart(),
-            _ if self.goal.held_off.is_some() && deed != Deed::PowerOn => Cause::HeldOff,
-            _ => Cause::PowerRequest { online: deed == Deed::PowerOn },
+            _ if deed == Deed::PowerOn => Cause::PowerRequest { online: true },
+            _ => match self.held_off() {
+                Some(held) if held.lasts => Cause::HeldOff,
+                Some(_) => restart(),
+                None => Cause::PowerRequest { online: false },
+            },
         }
     }
 }

@@ -567,6 +567,8 @@ pub enum Neglect {
     Unreachable(String),
     /// Cleaning up failed.
     Failed(Failure),
+    /// The host was detached.
+    Detached,
 }
 
 /// Information for the owner that is neither a fault nor a wait.

@@ -14,6 +14,8 @@ pub struct Goal {
     pub road: Road,
     /// The claim. When it is removed, the deployment ends.
     pub claim: Option<Claim>,
+    /// The claim is not to be accepted yet. A claim that was accepted stays so.
+    pub claim_waits: bool,
     /// Who wrote the claim.
     pub author: Author,
     /// Who uses the host: if the consumer is paused, so is the host.
@@ -28,10 +30,10 @@ pub struct Goal {
     pub online: Option<bool>,
     /// Distinguishes a request for power from an earlier one with the same value.
     pub power_id: Option<String>,
-    /// The power request is a policy: it counts even if it was made before a claim or a release.
-    pub power_is_policy: bool,
-    /// Keep it off as long as this is set, whatever else is requested.
-    pub held_off: Option<Manner>,
+    /// How long the power request counts.
+    pub power_lasts: Lasting,
+    /// Keep it off, whatever else is requested.
+    pub held_off: Option<HeldOff>,
     /// Never switch it off: restart it instead.
     pub never_off: bool,
     /// Do without an inventory.
@@ -54,19 +56,23 @@ pub struct Goal {
     pub provision: Option<String>,
 }
 
-/// A request of the owner that counts for one claim only, and once.
+/// A request of the owner that counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// [`Goal::release`].
+    /// [`Goal::release`], for one claim only.
     Release,
-    /// [`Goal::provision`].
+    /// [`Goal::provision`], for one claim only.
     Provision,
+    /// [`Goal::inspect`].
+    Inspect,
+    /// [`HeldOff::once`].
+    OffOnce,
 }
 
 impl Goal {
     /// The power request, if there is one and a claim or a release can outdate it.
     pub fn power_request(&self) -> Option<PowerRequest> {
-        if self.power_is_policy {
+        if self.power_lasts == Lasting::Always {
             return None;
         }
         // It is stored in the anchor, which limits its size.
@@ -85,6 +91,32 @@ pub struct PowerRequest {
     pub id: Option<String>,
 }
 
+/// How long a power request counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lasting {
+    /// Until the host is claimed or released.
+    #[default]
+    UntilClaim,
+    /// Until the host is released: it counts for a claimed host, too. A new deployment makes it count again.
+    UntilRelease,
+    /// As long as it is there.
+    Always,
+}
+
+/// A request to keep a server off. It counts while the host runs what was ordered, or is looked after by others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldOff {
+    /// How to take the power away.
+    pub manner: Manner,
+    /// The server stays off as long as this is requested.
+    pub lasts: bool,
+    /// The server is to be off for a moment: this request is carried out when that was seen. A server that may never be switched off is
+    /// restarted instead.
+    pub once: bool,
+    /// It counts for a free host, too.
+    pub also_free: bool,
+}
+
 /// Whether and how we manage a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Road {
@@ -96,9 +128,18 @@ pub enum Road {
     /// Under maintenance and switched off for it: watched, otherwise never changed.
     ParkOff,
     /// Detached: neither watched nor changed.
-    Detach,
+    Detach(Detachment),
     /// To be forgotten.
     Delete(Deletion),
+}
+
+/// When to detach a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detachment {
+    /// Now, whatever is under way.
+    AtOnce,
+    /// When nothing is under way. Until then it is managed.
+    AtRest,
 }
 
 /// How to take the power away.
@@ -127,6 +168,8 @@ pub enum Deletion {
     CleanUp,
     /// Remove the object at once, whatever state the server is in.
     Force,
+    /// The host is or would be detached: remove the object at once if it may be detached now, else clean up first.
+    Detached(Detachment),
     /// The object was moved to another cluster: do nothing to the server.
     Move,
 }

@@ -26,7 +26,10 @@ pub use anchor::{Anchor, AuthHold, Milestone, OutdatedRequest, Since};
 pub use boot::no_way_to_boot;
 pub use cause::Cause;
 pub use facts::{Ahead, Asked, BrakeLimit, ClaimChange, Finding, Happening, Neglect, Note, Passage, Waiting};
-pub use goal::{Author, Claim, Consumer, Deletion, Gate, Goal, Manner, Order, PowerRequest, Request, Restart, Road};
+pub use goal::{
+    Author, Claim, Consumer, Deletion, Detachment, Gate, Goal, HeldOff, Lasting, Manner, Order, PowerRequest, Request,
+    Restart, Road,
+};
 pub use offer::{Availability, Holding, Overview};
 pub use power::{is_running, runs_unasked};
 pub use recipe::{MayBoot, NetworkProtocol, Recipe, Sign, Starts, Undo, may_boot};

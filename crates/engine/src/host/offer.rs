@@ -84,7 +84,8 @@ impl Overview<'_> {
         }
         // What was asked before the last release does not count.
         let online = goal.online.filter(|_| self.anchor.is_none_or(|anchor| anchor.outdated.is_none()));
-        let online = goal.held_off.map(|_| false).or(online);
+        let held_off = goal.held_off.filter(|held| held.also_free).map(|_| false);
+        let online = held_off.or(online);
         if runs_unasked(self.power, online, goal.claimable_while_running) {
             return Availability::Running;
         }

@@ -10,7 +10,7 @@ use super::{
     observe::seen_uuid,
     pace,
     recipe::{Check, Plan},
-    step::{Act, Answers, Flow, GO_ON, STOP, Scene},
+    step::{Act, Answers, Flow, GO_ON, Proof, STOP, Scene},
 };
 use crate::{
     failure::{Class, Kind},
@@ -99,6 +99,9 @@ impl Scene<'_> {
         self.record.inspected = true;
         self.record.bare = seen.hardware.is_none();
         self.record.target = Some(self.sight.target.clone());
+        if self.goal.inspect.is_some() {
+            self.heeded.push(Request::Inspect);
+        }
         self.record.inspection.clone_from(&self.goal.inspect);
         if let Some(uuid) = seen_uuid(seen) {
             self.record.anchor.uuid = Some(uuid);
@@ -146,7 +149,7 @@ impl Scene<'_> {
         if self.answers == Answers::Replacement {
             self.inspect_again()?;
         }
-        let Some(claim) = self.goal.claim.clone() else {
+        let Some(claim) = self.goal.claim.clone().filter(|_| !self.goal.claim_waits) else {
             self.inspect_again()?;
             self.keep_power()?;
             return self.only_watch();
@@ -314,7 +317,7 @@ impl Scene<'_> {
 
     /// What is done for a server that runs what was ordered, or what it was adopted with.
     pub(super) fn watch_over_provisioned(&mut self) -> Flow {
-        if self.record.anchor.external && !self.goal.external {
+        if self.record.anchor.external && !self.goal.external && self.proof != Some(Proof::InUse) {
             return self.take_back();
         }
         if self.record.anchor.adopted && self.is_to_be_provisioned() {
@@ -419,7 +422,8 @@ impl Scene<'_> {
             self.step_aside(Phase::Deleting, Passage::Deleted);
             self.begin_deletion();
         }
-        if let Some(claim) = &self.goal.claim {
+        // A host that orders for itself ends that itself.
+        if let Some(claim) = self.goal.claim.as_ref().filter(|claim| claim.consumer.is_some()) {
             let waiting = Waiting::Release { consumer: claim.consumer.clone(), author: self.goal.author };
             if elsewhere.is_some() {
                 // There is nothing to read: the server at the new address is another one.

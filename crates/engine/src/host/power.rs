@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    Ask, Author, Deed, Finding, Happening, Manner, Milestone, Note, Phase, Restart, Since, Waiting, pace,
+    Ask, Author, Deed, Finding, Happening, HeldOff, Lasting, Manner, Milestone, Note, OutdatedRequest, Phase, Request,
+    Restart, Since, Waiting, pace,
     step::{Act, Flow, GO_ON, STOP, Scene},
 };
 use crate::{
@@ -31,7 +32,7 @@ impl Scene<'_> {
         let is_meant = self.goal.author == Author::Hand || anchor.adopted || anchor.milestone != Milestone::None;
         // A request that the claim itself outdated was valid until then.
         let is_stale = anchor.outdated.as_ref().is_some_and(|outdated| outdated.since == Since::Release);
-        let held_off = self.goal.held_off.map(|_| false);
+        let held_off = self.held_off().map(|_| false);
         let online = held_off.or(self.goal.online.filter(|_| !is_stale));
         if is_meant || !runs_unasked(seen.power, online, self.goal.claimable_while_running) {
             if self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::ServerRunning) {
@@ -131,10 +132,36 @@ impl Scene<'_> {
     /// Whether the server is to have power. A request from before the host was claimed or released does not count, and a request
     /// to keep it off comes first.
     fn online(&self) -> Option<bool> {
-        if self.goal.held_off.is_some() {
+        if self.held_off().is_some() && !self.goal.never_off {
             return Some(false);
         }
         self.goal.online.filter(|_| self.record.anchor.outdated.is_none())
+    }
+
+    /// The request to keep it off, if it counts now.
+    pub(super) fn held_off(&self) -> Option<HeldOff> {
+        self.goal.held_off.filter(|held| held.also_free || self.record.phase == Phase::Provisioned)
+    }
+
+    /// A request to be off for a moment is carried out once the server was seen off. The power request then switches it on again.
+    fn heed_off_once(&mut self, glance: &Seen) -> Flow {
+        if glance.power == PowerState::Off && self.goal.held_off.is_some_and(|held| held.once) {
+            let seen = self.look_first(Scope::Power, Waiting::LookingAtPower)?;
+            if seen.power == PowerState::Off {
+                self.heeded.push(Request::OffOnce);
+            }
+        }
+        GO_ON
+    }
+
+    /// A request that agrees with what the server does cannot change anything by counting from now on.
+    fn renew_power_request(&mut self, glance: &Seen) {
+        let agrees = |outdated: &mut OutdatedRequest| {
+            outdated.since == Since::Claim && outdated.request.online == glance.power.is_on()
+        };
+        if self.goal.power_lasts == Lasting::UntilRelease {
+            self.record.anchor.outdated.take_if(agrees);
+        }
     }
 
     /// Switches off a server that is to be off, unless it may never be switched off.
@@ -156,7 +183,9 @@ impl Scene<'_> {
 
     /// From now on, only a new power request counts.
     pub(super) fn outdate_power_request(&mut self, since: Since) {
-        self.record.anchor.outdate(self.goal.power_request(), since);
+        if since == Since::Release || self.goal.power_lasts == Lasting::UntilClaim {
+            self.record.anchor.outdate(self.goal.power_request(), since);
+        }
     }
 
     /// A server that was switched off on release is not switched on again by an earlier restart request.
@@ -180,11 +209,16 @@ impl Scene<'_> {
     /// Follows the owner's power policy and restart requests. Goes on if there is nothing left to do for them.
     pub(super) fn keep_power(&mut self) -> Flow {
         let Some(glance) = self.glance() else { return GO_ON };
+        self.renew_power_request(glance);
+        self.heed_off_once(glance)?;
         // A restart that has begun is finished even if the request is withdrawn: nobody asked for a server that stays off.
         let restart = self.is_restart_asked() || self.record.anchor.restarting.is_some();
-        let online = self.online();
-        if online == Some(false) && (!restart || self.goal.held_off.is_some()) {
-            self.keep_off(self.goal.held_off.unwrap_or(Manner::Soft))?;
+        let (online, held_off) = (self.online(), self.held_off());
+        if self.goal.never_off && held_off.is_some_and(|held| held.lasts) {
+            self.note(Note::NeverOff);
+        }
+        if online == Some(false) && (!restart || held_off.is_some()) {
+            self.keep_off(held_off.map_or(Manner::Soft, |held| held.manner))?;
             // When it may run again it is started anyway, which fulfils the restart request.
             if restart {
                 self.record.rebooted.clone_from(&self.goal.reboot);
@@ -232,7 +266,14 @@ impl Scene<'_> {
 
     /// Whether there is a restart request that was not carried out.
     pub(super) fn is_restart_asked(&self) -> bool {
-        self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted
+        let is_new = self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
+        is_new || self.is_to_be_reset()
+    }
+
+    /// Whether the server is to be off for a moment, but may never be switched off.
+    fn is_to_be_reset(&self) -> bool {
+        let runs = self.glance().is_some_and(|seen| seen.power != PowerState::Off);
+        self.goal.never_off && runs && self.held_off().is_some_and(|held| held.once)
     }
 
     /// Carries out a restart request, once: the request is stored as done together with the act.
@@ -252,6 +293,9 @@ impl Scene<'_> {
                 }
                 self.ask_brake(Ask::Disrupt)?;
                 self.record.rebooted.clone_from(&self.goal.reboot);
+                if self.is_to_be_reset() {
+                    self.heeded.push(Request::OffOnce);
+                }
                 self.act(Deed::Restart, vec![Act::Restart], Scope::Power);
                 self.wait(Waiting::Restarting, pace::POWER_LIMIT);
             }

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Anchor, Ask, BmcSight, Cause, Deed, Deletion, Doing, Fault, Finding, Goal, Happening, Inquiry, Milestone, Moving,
-    Neglect, Note, Origin, OutdatedRequest, Passage, Phase, Recipe, Record, Request, Road, Sight, Since, Wait, Waiting,
-    pace,
+    Anchor, Ask, BmcSight, Cause, Deed, Deletion, Detachment, Doing, Fault, Finding, Goal, Happening, Inquiry,
+    Milestone, Moving, Neglect, Note, Origin, OutdatedRequest, Passage, Phase, Recipe, Record, Request, Road, Sight,
+    Since, Undo, Wait, Waiting, pace,
 };
 use crate::{
     failure::{Failure, Kind},
@@ -73,7 +73,7 @@ pub struct Remembered {
     pub anchor: Result<Option<Anchor>, Failure>,
     /// The record, unless the status was lost.
     pub record: Option<Record>,
-    /// What another operator has written down of it. It counts only where there is neither anchor nor record.
+    /// What another operator has written down of it. It counts where there is neither anchor nor record, and for a host that was adopted.
     pub proof: Option<Proof>,
 }
 
@@ -85,6 +85,10 @@ pub enum Proof {
     Free,
     /// The server runs what its claim orders now: it is ours to watch, and ours to clean up when the claim ends.
     Deployed,
+    /// The server was being cleaned up after a claim: it is ours to go on with that.
+    Releasing,
+    /// Somebody has looked after the server, and nothing tells what runs on it. It is left as it is, also without a claim.
+    InUse,
 }
 
 /// What follows. Store `record.anchor`, then `record`, then perform `acts` one after the other, then `look`.
@@ -162,6 +166,7 @@ pub(super) struct Scene<'a> {
     pub(super) goal: &'a Goal,
     pub(super) sight: &'a Sight,
     pub(super) record: Record,
+    pub(super) proof: Option<Proof>,
     anchor_before: Anchor,
     unreadable: Option<Failure>,
     /// The fault of the object as of the last step. It is found again in this step, or it is over.
@@ -212,22 +217,19 @@ impl<'a> Scene<'a> {
         let mut events = Vec::new();
         if unreadable.is_some() && record.anchor.seq == 0 {
             // Nothing is known yet. Whatever happens to the annotation, a host in use must not look free.
-            record.anchor = adopted_anchor(goal).unwrap_or(record.anchor);
-        } else if unknown
-            && remembered.proof != Some(Proof::Free)
-            && let Some(adopted) = adopted_anchor(goal)
-        {
-            let is_proven = remembered.proof == Some(Proof::Deployed);
+            record.anchor = adopted_anchor(goal, None).unwrap_or(record.anchor);
+        } else if unknown && let Some(adopted) = adopted_anchor(goal, remembered.proof) {
             record.anchor = adopted;
-            if is_proven {
-                // What was done for it is not known in every detail, and later starts may boot the same again.
-                let recipe = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
-                record.anchor.take_over(&recipe.map(Recipe::undo).unwrap_or_default());
-            }
             // It may have been given power a moment ago.
             record.started = Some(now);
             let claim = record.anchor.claim_id().to_owned();
-            events.push(if is_proven { Happening::TakenOver { claim } } else { Happening::Adopted { claim } });
+            let is_ours = !record.anchor.adopted;
+            events.push(if is_ours { Happening::TakenOver { claim } } else { Happening::Adopted { claim } });
+        } else if record.anchor.adopted && unreadable.is_none() && record.anchor.heed_proof(goal, remembered.proof, now)
+        {
+            record.doing = None;
+            let claim = record.anchor.claim_id().to_owned();
+            events.push(Happening::TakenOver { claim });
         }
         if lost {
             // Whether the restart was carried out is not known. A missing restart does less harm than a second one. But a server
@@ -247,6 +249,7 @@ impl<'a> Scene<'a> {
         Self {
             goal,
             sight,
+            proof: remembered.proof,
             anchor_before,
             record,
             unreadable,
@@ -271,13 +274,17 @@ impl<'a> Scene<'a> {
     }
 
     fn play(&mut self) -> Flow {
-        if let Road::Delete(manner @ (Deletion::Move | Deletion::Force)) = self.goal.road {
+        if let Road::Delete(manner) = self.goal.road
+            && self.is_to_be_forgotten(manner)
+        {
             return self.forget_at_once(manner);
         }
         if let Some(failure) = self.unreadable.clone() {
             return self.object_fault(failure);
         }
-        if self.goal.road == Road::Detach {
+        if let Road::Detach(when) = self.goal.road
+            && self.may_detach(when)
+        {
             return self.detach();
         }
         if let Some(rival) = &self.sight.rival {
@@ -292,7 +299,7 @@ impl<'a> Scene<'a> {
             Road::Delete(_) => self.delete(None),
             Road::Park => self.park(false),
             Road::ParkOff => self.park(true),
-            Road::Manage | Road::Detach => self.manage(),
+            Road::Manage | Road::Detach(_) => self.manage(),
         }
     }
 
@@ -334,9 +341,28 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Whether the host is deleted without a look at its server.
+    fn is_to_be_forgotten(&self, manner: Deletion) -> bool {
+        match manner {
+            Deletion::Move | Deletion::Force => true,
+            Deletion::Detached(when) => self.may_detach(when),
+            Deletion::CleanUp => false,
+        }
+    }
+
+    /// Whether nothing is under way that keeps the host from being detached.
+    fn may_detach(&self, when: Detachment) -> bool {
+        let phase = self.record.phase;
+        when == Detachment::AtOnce || matches!(phase, Phase::Available | Phase::Provisioned | Phase::Detached)
+    }
+
     fn forget_at_once(&mut self, manner: Deletion) -> Flow {
-        if manner == Deletion::Force {
-            self.events.push(Happening::ForcedDeletion);
+        match manner {
+            Deletion::Force => self.events.push(Happening::ForcedDeletion),
+            Deletion::Detached(_) if self.record.anchor.is_in_use() || self.record.anchor.powered_on => {
+                self.leave_as_it_is(Neglect::Detached);
+            }
+            Deletion::Detached(_) | Deletion::Move | Deletion::CleanUp => {}
         }
         self.finished = true;
         STOP
@@ -590,18 +616,57 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// The anchor of a host in use of which nothing is known.
-fn adopted_anchor(goal: &Goal) -> Option<Anchor> {
-    let claim = goal.claim.clone()?;
-    Some(Anchor {
-        claim: Some(claim),
-        deployment: goal.order.as_ref().map(|order| order.deployment.clone()),
+/// The anchor of a host of which nothing is known, if it is or may be in use.
+fn adopted_anchor(goal: &Goal, proof: Option<Proof>) -> Option<Anchor> {
+    let external = goal.claim.is_none() && proof == Some(Proof::InUse);
+    let releasing = proof == Some(Proof::Releasing);
+    if proof == Some(Proof::Free) || (goal.claim.is_none() && !external && !releasing) {
+        return None;
+    }
+    let mut anchor = Anchor {
+        claim: goal.claim.clone().filter(|_| !releasing),
+        deployment: goal.order.as_ref().map(|order| order.deployment.clone()).filter(|_| !releasing),
         milestone: Milestone::Provisioned,
         adopted: true,
+        external,
         // When it was made is unknown, so it must not switch the server off.
         outdated: goal.power_request().map(|request| OutdatedRequest { request, since: Since::Claim }),
         ..Anchor::default()
-    })
+    };
+    match proof {
+        Some(Proof::Deployed) => anchor.take_over(&undo_of(goal)),
+        Some(Proof::Releasing) => {
+            anchor.take_over(&undo_of(goal));
+            anchor.milestone = Milestone::Releasing;
+        }
+        Some(Proof::Free | Proof::InUse) | None => {}
+    }
+    Some(anchor)
+}
+
+/// What an order leaves behind that is carried out now. What was done for it is not known in every detail, and later starts may boot
+/// the same again.
+fn undo_of(goal: &Goal) -> Vec<Undo> {
+    let recipe = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
+    recipe.map(Recipe::undo).unwrap_or_default()
+}
+
+impl Anchor {
+    /// An adopted host learns what runs on its server. Answers whether that changes anything.
+    fn heed_proof(&mut self, goal: &Goal, proof: Option<Proof>, now: Timestamp) -> bool {
+        let is_same = self.claim.is_some() && self.claim == goal.claim;
+        match proof {
+            Some(Proof::Free) if !goal.external => self.release(now),
+            Some(Proof::Deployed) if is_same => self.take_over(&undo_of(goal)),
+            Some(Proof::Releasing) if !goal.external => {
+                self.take_over(&undo_of(goal));
+                (self.claim, self.deployment, self.external) = (None, None, false);
+                self.milestone = Milestone::Releasing;
+            }
+            _ => return false,
+        }
+        true
+    }
 }
 
 /// The record after a crash between storing the anchor and storing the status.

@@ -463,6 +463,7 @@ impl Neglect {
             Self::AddressChanged(target) => format!("it was at {target}, and the address was changed."),
             Self::Unreachable(target) => format!("the server at {target} cannot be reached under the new address."),
             Self::Failed(failure) => failure.tell(words),
+            Self::Detached => "it was detached.".to_owned(),
         }
     }
 }
@@ -515,6 +516,7 @@ impl Cause {
     pub fn tell(&self, words: &dyn Words) -> String {
         match self {
             Self::PowerRequest { online } => format!("{} is {online}", words.power()),
+            Self::RestartRequest { id } if id.is_empty() => format!("restart request ({})", words.restart()),
             Self::RestartRequest { id } => format!("restart request \"{id}\" ({})", words.restart()),
             Self::Deployment { consumer: Some(consumer) } => format!("deployment for {consumer}"),
             Self::Deployment { consumer: None } => "deployment for the host's owner".to_owned(),

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Goal, Phase, Presence, Road},
+    host::{Detachment, Goal, Phase, Presence, Road},
     server::PowerState,
 };
 
@@ -43,7 +43,7 @@ const PHASES: [Phase; 6] = [
 
 #[test]
 fn a_host_leaves_the_road_from_every_phase_and_comes_back_to_it() {
-    for (road, aside) in [(Road::Park, Phase::Parked), (Road::Detach, Phase::Detached)] {
+    for (road, aside) in [(Road::Park, Phase::Parked), (Road::Detach(Detachment::AtOnce), Phase::Detached)] {
         for phase in PHASES {
             let mut world = in_phase(phase);
             world.goal.road = road;
@@ -75,7 +75,7 @@ fn a_host_leaves_the_road_from_every_phase_and_comes_back_to_it() {
 
 #[test]
 fn a_parked_host_is_watched_and_a_detached_one_is_not() {
-    for (road, watched) in [(Road::Park, true), (Road::Detach, false)] {
+    for (road, watched) in [(Road::Park, true), (Road::Detach(Detachment::AtOnce), false)] {
         let mut world = World::provisioned();
         world.goal.road = road;
         world.run(300);
@@ -97,7 +97,7 @@ fn a_parked_host_tells_of_an_outage_and_a_detached_one_forgets_it() {
     world.server.temper.blind = Some(Kind::Unreachable);
     world.run(600);
     assert_eq!((world.phase(), world.fault()), (Phase::Parked, Some(Kind::Unreachable)));
-    world.goal.road = Road::Detach;
+    world.goal.road = Road::Detach(Detachment::AtOnce);
     world.run(60);
     assert_eq!((world.phase(), world.fault()), (Phase::Detached, None));
 }
@@ -105,7 +105,7 @@ fn a_parked_host_tells_of_an_outage_and_a_detached_one_forgets_it() {
 #[test]
 fn a_host_goes_from_maintenance_to_detached_and_home() {
     let mut world = World::provisioned();
-    for road in [Road::Park, Road::Detach, Road::Park, Road::Manage] {
+    for road in [Road::Park, Road::Detach(Detachment::AtOnce), Road::Park, Road::Manage] {
         world.goal.road = road;
         world.run(300);
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Author, Deletion, Goal, Milestone, Neutral, Phase, Presence, Road},
+    host::{Author, Deletion, Detachment, Goal, Milestone, Neutral, Phase, Presence, Road},
 };
 
 const TIDY: Road = Road::Delete(Deletion::CleanUp);
@@ -238,7 +238,7 @@ fn a_deletion_after_the_address_was_changed_leaves_both_servers_alone() {
 
 #[test]
 fn a_parked_or_detached_host_can_be_deleted() {
-    for road in [Road::Park, Road::Detach] {
+    for road in [Road::Park, Road::Detach(Detachment::AtOnce)] {
         let mut world = World::provisioned();
         world.goal.road = road;
         world.run(300);
@@ -250,7 +250,7 @@ fn a_parked_or_detached_host_can_be_deleted() {
 
 #[test]
 fn a_host_that_comes_back_from_a_deletion_is_where_it_was() {
-    for detour in [Road::Manage, Road::Park, Road::Detach] {
+    for detour in [Road::Manage, Road::Park, Road::Detach(Detachment::AtOnce)] {
         let mut world = World::provisioned();
         world.goal.road = TIDY;
         world.run(300);

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Author, Claim, Deletion, Gate, Goal, Manner, Milestone, NetworkProtocol, Phase, Presence, Proof, Recipe,
-        Restart, Road, Starts,
+        Author, Claim, Deletion, Detachment, Gate, Goal, HeldOff, Lasting, Manner, Milestone, NetworkProtocol, Phase,
+        Presence, Proof, Recipe, Restart, Road, Starts,
     },
 };
 
@@ -40,8 +40,8 @@ enum Op {
     Inspect,
     Road(Road),
     ClaimItself,
-    HeldOff(Option<Manner>),
-    Policy(bool),
+    HeldOff(Option<HeldOff>),
+    ClaimWaits(bool),
     RestartBy(Restart),
     NeverOff(bool),
     WithoutInventory(bool),
@@ -58,6 +58,8 @@ enum Op {
     OldAnnotation,
     GarbleAnnotation,
     LoseBoth,
+    /// The same, but it can be seen that somebody has looked after the host.
+    Vanish,
     /// Another operator has looked after the host meanwhile, and says truthfully how it stands.
     HandOver,
     Blind(Option<Kind>),
@@ -118,7 +120,7 @@ fn wish() -> impl Strategy<Value = Op> {
         1 => proptest::bool::ANY.prop_map(Op::ClaimableWhileRunning),
         2 => Just(Op::Reboot),
         1 => Just(Op::Inspect),
-        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::ParkOff), 1 => Just(Road::Detach)].prop_map(Op::Road),
+        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::ParkOff), 1 => Just(Road::Detach(Detachment::AtOnce)), 1 => Just(Road::Detach(Detachment::AtRest))].prop_map(Op::Road),
         2 => other_wish(),
         1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("true"))].prop_map(Op::Release),
         1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("machine-b")), Just(Some("true"))].prop_map(Op::Provision),
@@ -133,8 +135,8 @@ fn other_wish() -> impl Strategy<Value = Op> {
     let manner = || prop_oneof![Just(Manner::Soft), Just(Manner::Hard)];
     prop_oneof![
         2 => Just(Op::ClaimItself),
-        2 => proptest::option::of(manner()).prop_map(Op::HeldOff),
-        1 => proptest::bool::ANY.prop_map(Op::Policy),
+        2 => proptest::option::of(held_off()).prop_map(Op::HeldOff),
+        1 => proptest::bool::weighted(0.3).prop_map(Op::ClaimWaits),
         1 => Just(Op::RestartBy(Restart::Reset)),
         2 => manner().prop_map(|manner| Op::RestartBy(Restart::OffThenOn(manner))),
         1 => proptest::bool::weighted(0.3).prop_map(Op::NeverOff),
@@ -142,6 +144,18 @@ fn other_wish() -> impl Strategy<Value = Op> {
         2 => proptest::bool::ANY.prop_map(Op::External),
         1 => proptest::bool::ANY.prop_map(Op::Quarantine),
     ]
+}
+
+fn held_off() -> impl Strategy<Value = HeldOff> {
+    let manner = prop_oneof![Just(Manner::Soft), Just(Manner::Hard)];
+    let any = || proptest::bool::ANY;
+    (manner, any(), any(), any())
+        .prop_filter("it asks for something", |(_, lasts, once, _)| *lasts || *once)
+        .prop_map(|(manner, lasts, once, also_free)| HeldOff { manner, lasts, once, also_free })
+}
+
+fn lasting() -> impl Strategy<Value = Lasting> {
+    prop_oneof![2 => Just(Lasting::UntilClaim), 2 => Just(Lasting::UntilRelease), 1 => Just(Lasting::Always)]
 }
 
 fn recipe() -> impl Strategy<Value = Recipe> {
@@ -173,6 +187,7 @@ fn trouble() -> impl Strategy<Value = Op> {
         1 => Just(Op::OldAnnotation),
         1 => Just(Op::GarbleAnnotation),
         1 => Just(Op::LoseBoth),
+        1 => Just(Op::Vanish),
         1 => Just(Op::HandOver),
         3 => failing().prop_map(Op::Blind),
         3 => failing().prop_map(Op::Refuse),
@@ -321,8 +336,8 @@ impl World {
                 goal.claim = Some(Claim { id: ITSELF.into(), consumer: None });
                 self.align_order();
             }
-            Op::HeldOff(manner) => goal.held_off = *manner,
-            Op::Policy(yes) => goal.power_is_policy = *yes,
+            Op::HeldOff(held) => goal.held_off = *held,
+            Op::ClaimWaits(yes) => goal.claim_waits = *yes,
             Op::RestartBy(restart) => goal.restart = *restart,
             Op::NeverOff(yes) => goal.never_off = *yes,
             Op::WithoutInventory(yes) => goal.without_inventory = *yes,
@@ -365,6 +380,7 @@ impl World {
                     {
                         Some(Proof::Deployed)
                     }
+                    Milestone::Releasing => Some(Proof::Releasing),
                     _ => None,
                 });
                 if let Some(proof) = proof.filter(|_| self.is_anchored()) {
@@ -372,6 +388,10 @@ impl World {
                     self.proof = Some(proof);
                     self.runs_for = self.runs_for.take().filter(|_| proof == Proof::Deployed);
                 }
+            }
+            Op::Vanish => {
+                self.apply(&Op::LoseBoth);
+                self.proof = Some(Proof::InUse);
             }
             Op::LoseBoth => {
                 self.proof = None;
@@ -429,12 +449,15 @@ impl World {
         self.goal = Goal {
             road: Road::Manage,
             held_off: None,
+            claim_waits: false,
             never_off: false,
             external: false,
             quarantine: false,
             ..self.goal.clone()
         };
         self.claimer = Presence::Exists;
+        // Somebody has looked what runs there.
+        self.proof.take_if(|proof| *proof == Proof::InUse);
         let free = |goal: &Goal| Goal { claim: None, order: None, ..goal.clone() };
         match end {
             End::Free => {
@@ -490,7 +513,7 @@ impl World {
                 self.run_to(Phase::Parked);
             }
             End::Detach => {
-                self.goal.road = Road::Detach;
+                self.goal.road = Road::Detach(Detachment::AtOnce);
                 self.run_to(Phase::Detached);
             }
             End::Delete => {
@@ -541,10 +564,12 @@ proptest! {
     #[test]
     fn no_history_hurts_a_node_and_every_goal_is_reached(
         start in start(),
+        lasting in lasting(),
         ops in proptest::collection::vec(op(), 1..40),
         end in end(),
     ) {
         let mut world = start.world();
+        world.goal.power_lasts = lasting;
         for op in &ops {
             world.apply(op);
         }

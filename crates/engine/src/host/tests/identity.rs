@@ -3,7 +3,7 @@
 use super::{IMAGE, claimed, ordered, secs, server::Server, world::World};
 use crate::{
     failure::Kind,
-    host::{Goal, Milestone, Phase, Presence, Road},
+    host::{Detachment, Goal, Milestone, Phase, Presence, Road},
 };
 
 #[test]
@@ -175,7 +175,7 @@ fn a_lost_status_does_not_make_us_forget_which_server_it_was() {
 
 #[test]
 fn a_changed_address_is_accepted_also_on_the_way_back_from_maintenance() {
-    for road in [Road::Park, Road::Detach] {
+    for road in [Road::Park, Road::Detach(Detachment::AtOnce)] {
         let mut world = World::provisioned();
         world.goal.road = road;
         world.run(60);

@@ -228,16 +228,13 @@ fn a_claimed_host_of_which_another_operator_says_that_nothing_was_done_is_provis
 
 #[test]
 fn what_another_operator_says_counts_for_nothing_where_we_know_ourselves() {
-    for proof in [Proof::Free, Proof::Deployed] {
-        let mut world = World::new(ordered("a", IMAGE), Server::running());
-        world.consumer = Presence::Exists;
-        world.run(60);
-        assert!(world.anchor().adopted);
+    for proof in [Proof::Free, Proof::Deployed, Proof::Releasing, Proof::InUse] {
+        let mut world = World::provisioned();
         for lost in [|world: &mut World| world.status = None, |world: &mut World| world.annotation = None] {
             world.proof = Some(proof);
             lost(&mut world);
             world.run(3600);
-            assert_eq!((world.phase(), world.anchor().adopted), (Phase::Provisioned, true), "{proof:?}");
+            assert_eq!((world.phase(), world.anchor().adopted), (Phase::Provisioned, false), "{proof:?}");
             assert_eq!(world.acts(), [""; 0]);
         }
     }

@@ -4,8 +4,8 @@ use super::{IMAGE, claim, ordered};
 use crate::{
     failure::Kind,
     host::{
-        Anchor, Availability, Deletion, Goal, Manner, Milestone, OutdatedRequest, Overview, Phase, PowerRequest, Road,
-        Since,
+        Anchor, Availability, Deletion, Detachment, Goal, HeldOff, Manner, Milestone, OutdatedRequest, Overview, Phase,
+        PowerRequest, Road, Since,
     },
     server::PowerState,
 };
@@ -36,7 +36,7 @@ fn a_host_can_be_had_if_nothing_stands_against_it() {
     assert_eq!(is(&wants(|goal| goal.quarantine = true), same), Availability::Quarantined);
     assert_eq!(is(&any, |overview| overview.paused = true), Availability::Paused);
     assert_eq!(is(&any, |overview| overview.fault = Some(Kind::Busy)), Availability::Faulty(Kind::Busy));
-    for road in [Road::Park, Road::ParkOff, Road::Detach] {
+    for road in [Road::Park, Road::ParkOff, Road::Detach(Detachment::AtOnce)] {
         assert_eq!(is(&Goal { road, ..Goal::default() }, same), Availability::Aside, "{road:?}");
     }
     assert_eq!(is(&any, |overview| overview.phase = None), Availability::NotReady(None));
@@ -49,7 +49,10 @@ fn a_host_can_be_had_if_nothing_stands_against_it() {
     assert_eq!(is(&wants(|goal| goal.claimable_while_running = true), on), Availability::Free);
     assert_eq!(is(&wants(|goal| goal.online = Some(true)), on), Availability::Free);
     assert_eq!(is(&wants(|goal| goal.online = Some(false)), on), Availability::SwitchingOff);
-    assert_eq!(is(&wants(|goal| goal.held_off = Some(Manner::Hard)), on), Availability::SwitchingOff);
+    for (also_free, expected) in [(true, Availability::SwitchingOff), (false, Availability::Running)] {
+        let held_off = Some(HeldOff { manner: Manner::Hard, lasts: true, once: false, also_free });
+        assert_eq!(is(&Goal { held_off, ..Goal::default() }, on), expected);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{IMAGE, claimed, ordered, secs, server::Server, world::World};
 use crate::{
     failure::Kind,
     hardware::Part,
-    host::{Goal, Phase, Presence, Road},
+    host::{Detachment, Goal, Phase, Presence, Road},
     server::Scope,
 };
 
@@ -35,7 +35,7 @@ fn a_fleet_at_rest_costs_no_write_and_less_than_a_look_a_minute() {
         ("order changed", changed),
         ("adopted", World::new(ordered("a", IMAGE), Server::running())),
         ("parked", parked(Road::Park)),
-        ("detached", parked(Road::Detach)),
+        ("detached", parked(Road::Detach(Detachment::AtOnce))),
         ("deletion waits for the consumer", parked(Road::Delete(crate::host::Deletion::CleanUp))),
     ];
     for (name, world) in table {

@@ -11,9 +11,9 @@ use crate::{
     failure::{Failure, Kind},
     hardware::{Hardware, Part},
     host::{
-        Ahead, Anchor, Ask, AuthHold, Author, BmcSight, BrakeLimit, Deed, Deletion, Disarming, Doing, Fault, Goal,
-        Milestone, Moving, Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Presence, Proof, Record, Remembered,
-        Road, Sight, Since, Unread, Wait, Waiting, step,
+        Ahead, Anchor, Ask, AuthHold, Author, BmcSight, BrakeLimit, Deed, Deletion, Detachment, Disarming, Doing,
+        Fault, Goal, Milestone, Moving, Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Presence, Proof, Record,
+        Remembered, Road, Sight, Since, Unread, Wait, Waiting, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -263,7 +263,10 @@ fn goal() -> BoxedStrategy<Goal> {
         Road::Manage,
         Road::Park,
         Road::ParkOff,
-        Road::Detach,
+        Road::Detach(Detachment::AtOnce),
+        Road::Detach(Detachment::AtRest),
+        Road::Delete(Deletion::Detached(Detachment::AtRest)),
+        Road::Delete(Deletion::Detached(Detachment::AtOnce)),
         Road::Delete(Deletion::CleanUp),
         Road::Delete(Deletion::Force),
     ]);

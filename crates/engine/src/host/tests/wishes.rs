@@ -5,7 +5,9 @@ use super::{
     server::{Runs, Server},
     world::{ITSELF, World},
 };
-use crate::host::{Claim, Deletion, Goal, Manner, Milestone, Phase, Presence, Restart, Road};
+use crate::host::{
+    Claim, Deletion, Detachment, Goal, HeldOff, Lasting, Manner, Milestone, Phase, Presence, Proof, Restart, Road,
+};
 
 /// A host that ordered for itself.
 fn ordered_by_itself() -> Goal {
@@ -42,7 +44,7 @@ fn a_host_that_others_look_after_follows_its_power_only() {
     world.run(3600);
     assert_eq!(world.acts(), [""; 0]);
 
-    world.goal = Goal { external: true, online: Some(false), power_is_policy: true, ..Goal::default() };
+    world.goal = Goal { external: true, online: Some(false), power_lasts: Lasting::Always, ..Goal::default() };
     world.run(600);
     assert!(!world.server.on);
     world.goal.online = Some(true);
@@ -77,13 +79,13 @@ fn a_host_in_use_is_not_given_to_others() {
 #[test]
 fn a_server_is_held_off_for_as_long_as_somebody_wants_it() {
     for (manner, first) in [(Manner::Soft, "ShutDown"), (Manner::Hard, "PowerOff")] {
-        for policy in [true, false] {
+        for lasting in [Lasting::UntilClaim, Lasting::UntilRelease, Lasting::Always] {
             let mut world = World::provisioned();
             world.goal.online = Some(true);
-            world.goal.power_is_policy = policy;
+            world.goal.power_lasts = lasting;
             world.run(300);
             world.log.clear();
-            world.goal.held_off = Some(manner);
+            world.goal.held_off = Some(HeldOff { manner, lasts: true, once: false, also_free: false });
             world.goal.reboot = Some("while it is held".into());
             world.run(1800);
             assert_eq!(world.acts(), [first], "{manner:?}");
@@ -152,7 +154,7 @@ fn a_server_that_may_never_be_switched_off_is_restarted_instead() {
 
     world.log.clear();
     world.goal.online = Some(false);
-    world.goal.power_is_policy = true;
+    world.goal.power_lasts = Lasting::Always;
     world.run(3600);
     assert_eq!((world.acts(), world.notes()), (vec![], vec!["NeverOff"]));
     world.goal.online = None;
@@ -205,9 +207,9 @@ fn maintenance_may_want_the_server_off() {
 #[test]
 fn a_power_policy_outlives_claims_and_releases() {
     let mut world = World::available();
-    world.goal = Goal { online: Some(true), power_is_policy: true, ..ordered("a", IMAGE) };
+    world.goal = Goal { online: Some(true), power_lasts: Lasting::Always, ..ordered("a", IMAGE) };
     world.run_to(Phase::Provisioned);
-    world.goal = Goal { online: Some(true), power_is_policy: true, ..Goal::default() };
+    world.goal = Goal { online: Some(true), power_lasts: Lasting::Always, ..Goal::default() };
     world.consumer = Presence::Gone;
     world.run_to(Phase::Available);
     assert!(world.acts().contains(&"PowerOff"), "a release switches the server off");
@@ -243,4 +245,230 @@ fn quarantine_begins_when_nobody_uses_the_host_any_more() {
     world.goal.claim = Some(claim("b"));
     world.run(3600);
     assert!(world.phase() == Phase::Quarantined && world.now >= since + secs(3600));
+}
+
+#[test]
+fn a_claim_that_waits_is_accepted_when_it_waits_no_more_and_stays_accepted() {
+    let mut world = World::available();
+    world.goal = Goal { claim_waits: true, ..ordered_by_itself() };
+    world.run(3600);
+    assert_eq!((world.phase(), world.acts()), (Phase::Available, vec![]));
+    world.goal.claim_waits = false;
+    world.run_to(Phase::Provisioned);
+    world.log.clear();
+    world.goal.claim_waits = true;
+    world.run(3600);
+    assert_eq!((world.phase(), world.acts()), (Phase::Provisioned, vec![]));
+}
+
+#[test]
+fn an_own_order_does_not_hold_up_the_deletion_of_the_host() {
+    let mut world = World::available();
+    world.goal = ordered_by_itself();
+    world.run_to(Phase::Provisioned);
+    world.goal.road = Road::Delete(Deletion::CleanUp);
+    world.run(600);
+    assert!(world.finished && world.server.is_tidy());
+}
+
+#[test]
+fn a_server_that_is_to_be_off_for_a_moment_comes_back() {
+    for (manner, first) in [(Manner::Soft, "ShutDown"), (Manner::Hard, "PowerOff")] {
+        for crash in [false, true] {
+            let mut world = World::available();
+            world.goal = Goal { online: Some(true), power_lasts: Lasting::UntilRelease, ..ordered_by_itself() };
+            world.run_to(Phase::Provisioned);
+            world.log.clear();
+            world.goal.held_off = Some(HeldOff { manner, lasts: false, once: true, also_free: false });
+            world.run_until(600, |world| !world.acts().is_empty());
+            if crash {
+                world.status = None;
+                world.crash();
+            }
+            world.run(1800);
+            let mut acts = world.acts();
+            acts.dedup();
+            assert_eq!(acts, [first, "PowerOn"], "{manner:?} {crash}");
+            assert_eq!((world.goal.held_off, world.server.on), (None, true));
+            world.run(24 * 3600);
+            assert!(world.acts().len() <= 3, "once");
+        }
+    }
+}
+
+#[test]
+fn a_moment_off_leaves_a_free_or_switched_off_server_as_it_is() {
+    let once = Some(HeldOff { manner: Manner::Hard, lasts: false, once: true, also_free: false });
+    let mut world = World::available();
+    world.goal = Goal { held_off: once, online: Some(true), power_lasts: Lasting::UntilRelease, ..Goal::default() };
+    world.run(600);
+    assert_eq!((world.acts(), world.goal.held_off), (vec!["PowerOn"], None), "it was off, so that is done");
+    world.log.clear();
+    world.goal.held_off = once;
+    world.run(3600);
+    assert_eq!((world.acts(), world.goal.held_off), (vec![], once), "a free host that runs is not restarted");
+    world.goal.held_off = once.map(|held| HeldOff { also_free: true, ..held });
+    world.run(3600);
+    assert_eq!((world.acts(), world.goal.held_off), (vec!["PowerOff", "PowerOn"], None), "unless that is meant");
+}
+
+#[test]
+fn a_server_that_may_never_be_off_is_reset_when_it_is_to_be_off_for_a_moment() {
+    let mut world = World::available();
+    world.goal = Goal { never_off: true, online: Some(true), ..ordered_by_itself() };
+    world.run_to(Phase::Provisioned);
+    world.log.clear();
+    let once = HeldOff { manner: Manner::Hard, lasts: false, once: true, also_free: false };
+    world.goal.held_off = Some(once);
+    world.run(3600);
+    assert_eq!((world.acts(), world.goal.held_off), (vec!["Restart"], None));
+    world.goal.held_off = Some(HeldOff { lasts: true, once: false, ..once });
+    world.log.clear();
+    world.run(3600);
+    assert_eq!((world.acts(), world.notes()), (vec![], vec!["NeverOff"]));
+}
+
+#[test]
+fn a_power_request_may_count_for_the_claimed_host_and_end_with_the_release() {
+    let ordered = || Goal { online: Some(true), power_lasts: Lasting::UntilRelease, ..ordered_by_itself() };
+    let free = || Goal { online: Some(true), power_lasts: Lasting::UntilRelease, ..Goal::default() };
+    let mut world = World::available();
+    world.goal = ordered();
+    world.run_to(Phase::Provisioned);
+    world.press(false);
+    world.run(600);
+    assert!(world.server.on, "what was asked before the claim counts for it");
+    world.goal.online = Some(false);
+    world.run(600);
+    assert!(!world.server.on);
+    world.goal.online = Some(true);
+    world.run(600);
+    assert!(world.server.on);
+
+    world.goal = free();
+    world.run_to(Phase::Available);
+    world.run(3600);
+    assert!(!world.server.on, "it stays off until somebody asks again");
+    world.goal.online = Some(false);
+    world.run(60);
+    world.goal.online = Some(true);
+    world.run(600);
+    assert!(world.server.on, "now somebody has");
+
+    world.goal = ordered();
+    world.run_to(Phase::Provisioned);
+    world.goal = free();
+    world.run_to(Phase::Available);
+    world.goal = ordered();
+    world.run_to(Phase::Provisioned);
+    world.press(false);
+    world.run(600);
+    assert!(world.server.on, "a new order asks for power, too");
+}
+
+#[test]
+fn a_host_is_detached_when_nothing_is_under_way_or_at_once() {
+    for (when, phase) in [(Detachment::AtRest, Phase::Provisioned), (Detachment::AtOnce, Phase::Preparing)] {
+        let mut world = World::available();
+        world.goal = ordered_by_itself();
+        world.run_to(Phase::Preparing);
+        world.goal.road = Road::Detach(when);
+        world.run(3600);
+        assert_eq!((world.phase(), world.record().left), (Phase::Detached, Some(phase)), "{when:?}");
+    }
+}
+
+#[test]
+fn a_detached_host_is_deleted_without_a_look_at_its_server() {
+    let deleted = |mut world: World, when| {
+        world.log.clear();
+        world.goal.road = Road::Delete(Deletion::Detached(when));
+        world.run(600);
+        assert!(world.finished);
+        (world.server.on, world.acts().is_empty(), world.events.contains(&"LeftAsItIs"))
+    };
+    let provisioned = || {
+        let mut world = World::available();
+        world.goal = ordered_by_itself();
+        world.run_to(Phase::Provisioned);
+        world
+    };
+    let mut detached = provisioned();
+    detached.goal.road = Road::Detach(Detachment::AtRest);
+    detached.run(60);
+    assert_eq!(deleted(detached, Detachment::AtRest), (true, true, true));
+    assert_eq!(deleted(provisioned(), Detachment::AtRest), (true, true, true), "it would be detached");
+    let mut preparing = World::available();
+    preparing.goal = ordered_by_itself();
+    preparing.run_until(600, |world| world.status.is_some() && world.anchor().milestone == Milestone::Written);
+    assert_eq!(deleted(preparing.clone(), Detachment::AtRest), (false, false, false), "it is cleaned up");
+    assert_eq!(deleted(preparing, Detachment::AtOnce).1, true);
+}
+
+#[test]
+fn what_another_operator_has_written_down_decides_about_an_unknown_host() {
+    let met = |proof, goal: Goal| {
+        let mut world = World::new(goal, Server::running());
+        world.proof = proof;
+        world.run(1800);
+        (world.phase(), world.anchor().adopted, world.anchor().external, world.acts().is_empty())
+    };
+    use Proof::{Deployed, Free, InUse, Releasing};
+    let table = [
+        (Some(Deployed), ordered_by_itself(), (Phase::Provisioned, false, false, true)),
+        (Some(InUse), ordered_by_itself(), (Phase::Provisioned, true, false, true)),
+        (None, ordered_by_itself(), (Phase::Provisioned, true, false, true)),
+        (Some(Free), ordered_by_itself(), (Phase::Provisioned, false, false, false)),
+        (Some(InUse), Goal::default(), (Phase::Provisioned, true, true, true)),
+        (None, Goal::default(), (Phase::Available, false, false, true)),
+        (Some(Free), Goal::default(), (Phase::Available, false, false, true)),
+        (Some(Releasing), Goal::default(), (Phase::Available, false, false, false)),
+    ];
+    for (proof, goal, expected) in table {
+        let ordered = goal.claim.is_some();
+        assert_eq!(met(proof, goal), expected, "{proof:?}, ordered: {ordered}");
+    }
+}
+
+#[test]
+fn an_adopted_host_learns_later_what_runs_on_it() {
+    let adopted = |goal: Goal| {
+        let mut world = World::new(goal, Server::running());
+        world.proof = Some(Proof::InUse);
+        world.run(600);
+        assert!(world.anchor().adopted && world.acts().is_empty());
+        world
+    };
+    let mut world = adopted(ordered_by_itself());
+    world.proof = Some(Proof::Deployed);
+    world.run(600);
+    assert!(!world.anchor().adopted && world.acts().is_empty() && world.events.contains(&"TakenOver"));
+
+    let mut world = adopted(Goal::default());
+    world.run(3600);
+    assert_eq!((world.phase(), world.anchor().external), (Phase::Provisioned, true));
+    world.proof = Some(Proof::Free);
+    world.run_to(Phase::Available);
+    assert!(world.acts().is_empty() && world.server.on, "nothing was asked of its power");
+
+    let mut world = adopted(ordered_by_itself());
+    world.runs_for = None;
+    world.proof = Some(Proof::Free);
+    world.run_until(3600, |world| world.server.runs == Runs::Image(IMAGE.into()));
+}
+
+#[test]
+fn an_adopted_server_follows_a_power_request_once_it_agrees_with_it() {
+    let mut world = World::new(
+        Goal { online: Some(true), power_lasts: Lasting::UntilRelease, ..ordered_by_itself() },
+        Server::running(),
+    );
+    world.proof = Some(Proof::Deployed);
+    world.run(600);
+    world.goal.held_off = Some(HeldOff { manner: Manner::Hard, lasts: true, once: false, also_free: false });
+    world.run(600);
+    assert!(!world.server.on);
+    world.goal.held_off = None;
+    world.run(600);
+    assert!(world.server.on, "it comes back after it was held off");
 }

@@ -13,9 +13,9 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Act, Anchor, Author, BmcSight, BrakeLimit, Deed, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Moment,
-        Neutral, Note, Outcome, Phase, PowerRequest, Presence, Proof, Recipe, Record, Remembered, Request, Road, Sight,
-        Starts, Step, Undo, step,
+        Act, Anchor, Author, BmcSight, BrakeLimit, Deed, Detachment, Goal, Happening, HeldOff, Hold, Inquiry, Lasting,
+        Milestone, Moment, Neutral, Note, Outcome, Phase, PowerRequest, Presence, Proof, Recipe, Record, Remembered,
+        Request, Road, Sight, Starts, Step, Undo, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -262,8 +262,14 @@ impl World {
 
     /// Whether the server is to have power, by what was asked since the last claim or release.
     pub(super) fn asked_power(&self) -> Option<bool> {
-        let held_off = self.goal.held_off.map(|_| false);
+        let held_off = self.held_off().filter(|_| !self.goal.never_off).map(|_| false);
         held_off.or(self.goal.online.filter(|_| self.stale.is_none() || self.stale != self.goal.power_request()))
+    }
+
+    /// The request to keep the server off, if it counts now.
+    fn held_off(&self) -> Option<HeldOff> {
+        let is_provisioned = self.status.as_ref().is_some_and(|record| record.phase == Phase::Provisioned);
+        self.goal.held_off.filter(|held| held.also_free || is_provisioned)
     }
 
     /// Nobody knows any more what was asked before what.
@@ -283,8 +289,13 @@ impl World {
             self.stale = if untouched { self.stale_before.clone() } else { request.clone() };
         }
         if after.claim.is_some() && id(before) != id(after) {
-            self.stale_before = self.stale.take();
-            self.stale = request;
+            self.stale_before.clone_from(&self.stale);
+            if self.goal.power_lasts == Lasting::UntilClaim {
+                self.stale = request;
+            }
+        }
+        if self.goal.power_lasts == Lasting::UntilRelease && after.milestone == Milestone::Written {
+            self.forget_requests();
         }
     }
 
@@ -298,7 +309,8 @@ impl World {
         let certain = ours == ITSELF
             || self.goal.release.as_ref() == Some(ours)
             || matches!(self.consumer, Presence::Gone | Presence::Leaving);
-        if named != Some(ours) && certain {
+        let ends_itself = ours == ITSELF && matches!(self.goal.road, Road::Delete(_));
+        if ends_itself || (named != Some(ours) && certain) {
             self.may_release = true;
         }
     }
@@ -325,7 +337,8 @@ impl World {
             assert!(next.look.is_some(), "acted without looking at what came of it");
             assert!(record.wait.is_some(), "acted without waiting for what comes of it");
             assert!(
-                !matches!(self.goal.road, Road::Park | Road::Detach) && record.phase != Phase::Quarantined,
+                !matches!(self.goal.road, Road::Park | Road::Detach(Detachment::AtOnce))
+                    && record.phase != Phase::Quarantined,
                 "acted on a host that is parked, detached or in quarantine"
             );
             assert_eq!(record.target.as_ref(), Some(&sight.target), "acted on a server at another address");
@@ -361,11 +374,13 @@ impl World {
             left => left.clone(),
         };
         let once_more =
-            step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()), proof: None }, sight);
+            step(&self.goal, Remembered { anchor: readable, record: Some(record.clone()), proof: self.proof }, sight);
         assert_eq!(once_more.acts, [], "the same step twice acts twice");
         // Whether another server may be accepted is looked into before a release, so that takes two steps.
         let shown = sight.bmc.as_ref().and_then(|bmc| bmc.seen.as_ref().ok()?.uuid.clone());
-        if shown.is_none() || record.anchor.uuid.is_none() || shown == record.anchor.uuid {
+        let is_known = shown.is_none() || record.anchor.uuid.is_none() || shown == record.anchor.uuid;
+        // So does detaching a host that has come to rest.
+        if is_known && self.goal.road != Road::Detach(Detachment::AtRest) {
             assert_eq!(&once_more.record, record, "the same step twice changes the record");
         }
         check_retry(remembered, next);
@@ -390,7 +405,7 @@ impl World {
         let is_bound = stored || known.is_some_and(|anchor| anchor.claim.is_some());
         let stale = if is_bound { &self.stale_before } else { &self.stale };
         let asked = self.goal.online.filter(|_| stale.is_none() || *stale != self.goal.power_request());
-        let asked = asked.or(self.goal.held_off.map(|_| false));
+        let asked = asked.or(self.held_off().map(|_| false));
         let shown = sight.bmc.as_ref().and_then(|bmc| Some(bmc.seen.as_ref().ok()?.power));
         let runs = matches!(shown, Some(PowerState::On | PowerState::PoweringOn | PowerState::Paused));
         assert!(
@@ -440,6 +455,13 @@ impl World {
                 match heeded {
                     Request::Release => self.goal.release = None,
                     Request::Provision => self.goal.provision = None,
+                    // PhysicalHosts keep it, and tell it from a new one by its id.
+                    Request::Inspect => {}
+                    Request::OffOnce => {
+                        let held_off = self.goal.held_off.take();
+                        self.goal.held_off =
+                            held_off.map(|held| HeldOff { once: false, ..held }).filter(|held| held.lasts);
+                    }
                 }
             }
             self.anchors.push(text.clone());
@@ -520,7 +542,10 @@ impl World {
             self.pass(1);
             result = self.server.perform(act, self.now);
             let is_done = result.is_ok() || self.server.temper.mute.is_some_and(|_| self.server.temper.obeys(act));
-            if let (true, Some(id), true) = (is_done, &self.goal.reboot, next.record.doing_is(Deed::Restart)) {
+            let is_reset = next.heeded.contains(&Request::OffOnce);
+            if let (true, Some(id), true) =
+                (is_done && !is_reset, &self.goal.reboot, next.record.doing_is(Deed::Restart))
+            {
                 assert!(self.restarted.insert(id.clone()), "restarted twice for one request");
             }
             if *act == Act::PowerOn && next.record.anchor.milestone == Milestone::Written {
@@ -554,7 +579,8 @@ impl World {
         assert_eq!(stored, Some(Ok(anchor.clone())), "acted with an anchor that is not stored");
         let releasing = anchor.milestone == Milestone::Releasing;
         let armed = anchor.milestone == Milestone::Armed && record.phase == Phase::Preparing;
-        let farewell = record.phase == Phase::Deleting && goal.road == Road::Delete(Deletion::CleanUp);
+        let farewell = record.phase == Phase::Deleting && matches!(goal.road, Road::Delete(_));
+        let is_reset = self.last.as_ref().is_some_and(|last| last.heeded.contains(&Request::OffOnce)) && goal.never_off;
         let order = goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
         let online = self.asked_power();
         let again =
@@ -573,8 +599,9 @@ impl World {
         let reason = match act {
             Act::ShutDown => deed == Deed::ShutDown && to_be_off,
             Act::Restart => {
-                let asked = deed == Deed::Restart && goal.reboot.is_some() && record.rebooted == goal.reboot;
-                asked || (deed == Deed::PowerOn && anchor.milestone == Milestone::Written && goal.never_off)
+                let asked = is_reset || (goal.reboot.is_some() && record.rebooted == goal.reboot);
+                (deed == Deed::Restart && asked)
+                    || (deed == Deed::PowerOn && anchor.milestone == Milestone::Written && goal.never_off)
             }
             Act::PowerOff => {
                 deed == Deed::PowerOff && (releasing || armed || to_be_off || (farewell && anchor.powered_on))
@@ -600,7 +627,7 @@ impl World {
         if self.runs_for.is_some() && !self.may_release {
             let asked = match act {
                 Act::ShutDown | Act::PowerOff => to_be_off,
-                Act::Restart => goal.reboot.is_some(),
+                Act::Restart => goal.reboot.is_some() || is_reset,
                 Act::PowerOn => true,
                 Act::ClearBoot => disarming,
                 Act::SetBoot(_) => disarming || again,
