@@ -57,6 +57,12 @@ struct Paused {
     stranger: bool,
 }
 
+/// A step, and the look that it was decided on: what is stored of a server is what was decided on, whatever is seen meanwhile.
+struct Decision {
+    step: Step,
+    bmc: Option<BmcSight>,
+}
+
 /// What all reconciles of one dialect share.
 pub struct HostLoop<D: HostDialect> {
     pub(crate) client: Client,
@@ -198,7 +204,7 @@ impl<D: HostDialect> HostLoop<D> {
         }
         let case = self.case(&view, key, goal);
         match self.step(&case).await {
-            Ok(step) => self.carry_out(&case, step).await,
+            Ok(decision) => self.carry_out(&case, decision).await,
             Err(Paused { why, number, look, stranger }) => {
                 let sight = self.hands.sight(&case.key);
                 let seen = shown(sight.as_ref(), &case, stranger);
@@ -230,7 +236,7 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// Steps, answering the questions that the step asks on the way.
-    async fn step(&self, case: &Case<'_, D>) -> Result<Step, Paused> {
+    async fn step(&self, case: &Case<'_, D>) -> Result<Decision, Paused> {
         let bmc = self.hands.sight(&case.key);
         if let Some(identity) = bmc.as_ref().and_then(|bmc| identity(bmc, case)) {
             // Whoever has the lesser right learns that now, and not at its next look.
@@ -279,7 +285,7 @@ impl<D: HostDialect> HostLoop<D> {
             }
             next = step(&case.goal, case.remembered.clone(), &sight);
         }
-        Ok(next)
+        Ok(Decision { step: next, bmc: sight.bmc })
     }
 
     /// A host whose cluster is paused is looked at, but nothing is done to it.
@@ -328,7 +334,8 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// Stores the anchor, then the status, then hands the acts over: in this order, or not at all.
-    async fn carry_out(&self, case: &Case<'_, D>, step: Step) -> Result<Option<Duration>, WriteError> {
+    async fn carry_out(&self, case: &Case<'_, D>, decision: Decision) -> Result<Option<Duration>, WriteError> {
+        let Decision { step, bmc } = decision;
         let key = &case.key;
         if step.finished {
             self.publish_events(case.host, &step);
@@ -344,14 +351,13 @@ impl<D: HostDialect> HostLoop<D> {
             self.submit(key, step.record.acted, Vec::new(), step.look);
             return Ok(self.next_time(step.again));
         }
-        let sight = self.hands.sight(key);
         let session = self.session(key, step.record.anchor.deployment.as_deref());
         let writes = D::render(&Outcome {
             host: case.host,
             related: &self.related,
             goal: &case.goal,
             step: &step,
-            seen: shown(sight.as_ref(), case, step.stranger),
+            seen: shown(bmc.as_ref(), case, step.stranger),
             session: session.as_ref(),
             now: self.clock.now(),
         });
@@ -365,8 +371,8 @@ impl<D: HostDialect> HostLoop<D> {
         self.observe_transition(case, &step);
         self.publish_events(case.host, &step);
         self.close_sessions(key, step.record.anchor.deployment.as_deref());
-        if step.record.inspected {
-            self.hands.drop_hardware(key);
+        if let Some(stored) = bmc.filter(|_| step.record.inspected) {
+            self.hands.drop_hardware(key, &stored);
         }
         self.settle_slot(case, &step);
         if let Some(cause) = &step.cause {
