@@ -23,7 +23,7 @@ use crate::herald::Herald;
 use crate::host::HostLoop;
 use crate::index::Index;
 use crate::nodes::Nodes;
-use crate::object::{Object, ObjectId};
+use crate::object::{Object, ObjectId, Reach as _};
 use crate::objects::{ObjectDialect, ObjectLoop};
 use crate::operator::Operator;
 use crate::placer::Placer;
@@ -77,6 +77,8 @@ pub(crate) struct Wiring<'a> {
     pub(crate) fitness: Vec<Fitness>,
     /// Whether one of the dialects belongs to Cluster API.
     pub(crate) has_cluster_api: bool,
+    /// Whether the hosts of one of the dialects have no namespace.
+    pub(crate) has_hosts_of_the_cluster: bool,
 }
 
 /// The hosts of a dialect, for those who claim them.
@@ -89,7 +91,17 @@ pub(crate) struct Hosts<D> {
 impl<'a> Wiring<'a> {
     pub(crate) fn new(operator: &'a Operator, shared: &'a Shared, wakeups: Wakeups) -> Self {
         let (loops, definitions, rosters, fitness) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { operator, shared, wakeups, loops, definitions, rosters, fitness, has_cluster_api: false }
+        Self {
+            operator,
+            shared,
+            wakeups,
+            loops,
+            definitions,
+            rosters,
+            fitness,
+            has_cluster_api: false,
+            has_hosts_of_the_cluster: false,
+        }
     }
 
     /// The loops, once they are all there, and what wakes them.
@@ -140,6 +152,7 @@ impl<'a> Wiring<'a> {
         self.drive(work, fitness.clone(), shared.has_listed(&D::relatives()));
         self.fitness.push(fitness.clone());
         self.rosters.push(roster.clone());
+        self.has_hosts_of_the_cluster |= !<D::Host as kube::Resource>::Scope::HAS_NAMESPACES;
         info!(dialect = D::NAME, "watching hosts");
         Hosts { roster, fitness, dialect: PhantomData }
     }
