@@ -652,3 +652,17 @@ fn an_armed_host_whose_status_is_older_than_one_step_is_not_taken_for_free() {
     world.run_to(Phase::Available);
     assert!(world.server.is_tidy());
 }
+
+#[test]
+fn a_request_for_power_counts_although_the_claim_after_it_was_announced_on_an_old_annotation() {
+    let mut world = World::new(Goal::default(), Server::running());
+    world.run(28);
+    world.annotation = Some("{\"v\":99}".into());
+    world.run(4);
+    world.annotation = world.anchors.first().cloned();
+    world.goal.online = Some(true);
+    world.announce("a");
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.fault(), None);
+    assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
+}

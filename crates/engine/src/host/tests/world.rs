@@ -706,7 +706,8 @@ fn known_anchor(remembered: &Remembered) -> Option<Anchor> {
         Some(recorded) => anchor.settled(recorded),
         None => anchor,
     });
-    recorded.into_iter().chain(stored).max_by_key(|anchor| anchor.seq)
+    // The last of those that are equal: an annotation that is not ahead of the status is not believed.
+    stored.into_iter().chain(recorded).max_by_key(|anchor| anchor.seq)
 }
 
 /// A deployment never goes back.
