@@ -15,12 +15,15 @@ use api::beskar7::{Fault, HardwareDetails, TimelineEntry, Waiting};
 use api::capi::Condition;
 use clap::ValueEnum;
 use controllers::dialects::Dialect;
+use engine::host::Waiting as Awaited;
 use jiff::Timestamp;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::{Api, Client, Resource};
 use serde_json::Value;
+
+use crate::human;
 
 pub(crate) use find::{Found, find, label};
 
@@ -122,6 +125,14 @@ pub(crate) struct Host {
     pub(crate) timeline: Vec<TimelineEntry>,
     /// What the server is made of.
     pub(crate) hardware: Option<HardwareDetails>,
+}
+
+impl Host {
+    /// How long its wait can last, as a part of a sentence. A wait for somebody else can last for ever: at its deadline comes a reminder.
+    pub(crate) fn time_left(&self, now: Timestamp) -> Option<String> {
+        let waiting = self.waiting.as_ref().filter(|wait| !Awaited::FOR_OTHERS.contains(&wait.reason.as_str()))?;
+        waiting.deadline.as_ref().map(|at| format!("{} left", human::span(now, at.0)))
+    }
 }
 
 /// What the state of a host means for somebody who looks over a fleet.
