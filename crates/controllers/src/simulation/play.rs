@@ -371,8 +371,10 @@ impl Stage {
 
     /// Whether the drive of a server is in use by its neighbour, which runs from it.
     fn lends_its_drive(&self, name: &str) -> bool {
-        let neighbour = self.servers.neighbour(name).and_then(|neighbour| self.model.host(neighbour));
-        neighbour.is_some_and(|host| host["status"]["state"] == "Provisioned" && runs_from_image(&host))
+        let Some(neighbour) = self.servers.neighbour(name) else { return false };
+        // Also one whose order was changed afterwards: what it runs stays in the drive.
+        let runs = |host: &Value| runs_from_image(host) || self.servers.runs_from_drive(neighbour);
+        self.model.host(neighbour).is_some_and(|host| host["status"]["state"] == "Provisioned" && runs(&host))
     }
 
     /// Whether a host rightly waits for the drive that it shares.
