@@ -8,7 +8,8 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Anchor, AuthHold, BrakeLimit, Consumer, Deed, Goal, Milestone, Neutral, Phase, Presence, Proof, Undo, Waiting,
+        Anchor, AuthHold, Author, BrakeLimit, Consumer, Deed, Goal, Milestone, Neutral, Phase, Presence, Proof, Undo,
+        Waiting,
     },
     server::{BootTarget, PowerState},
 };
@@ -662,6 +663,18 @@ fn a_request_for_power_counts_although_the_claim_after_it_was_announced_on_an_ol
     world.annotation = world.anchors.first().cloned();
     world.goal.online = Some(true);
     world.announce("a");
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.fault(), None);
+    assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
+}
+
+#[test]
+fn a_request_for_power_counts_although_the_claim_after_it_was_accepted_and_lost_in_a_crash() {
+    let mut world = World::with(Goal { author: Author::Claimer, ..ordered("a", IMAGE) });
+    world.press(true);
+    world.goal.online = Some(true);
+    world.status = None;
+    world.run_with(3, Some((1, Mishap::CrashBeforeStatus)));
     world.run_to(Phase::Provisioned);
     assert_eq!(world.fault(), None);
     assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
