@@ -100,15 +100,13 @@ mod tests {
 
     #[test]
     fn sessions_of_hosts_without_a_namespace_are_followed_also_if_one_other_namespace_is_looked_after() {
-        let table: [(Option<&str>, bool, &[Option<&str>]); 5] = [
-            (None, true, &[None]),
-            (None, false, &[None]),
-            (Some("racks"), true, &[Some("racks"), Some("system")]),
-            (Some("racks"), false, &[Some("racks")]),
-            (Some("system"), true, &[Some("system")]),
-        ];
-        for (ours, has_hosts_of_the_cluster, expected) in table {
-            assert_eq!(Sessions::namespaces(ours, "system", has_hosts_of_the_cluster), expected, "{ours:?}");
+        let namespaces =
+            |ours, has_hosts_of_the_cluster| Sessions::namespaces(ours, "system", has_hosts_of_the_cluster);
+        assert_eq!(namespaces(Some("racks"), true), [Some("racks"), Some("system")]);
+        assert_eq!(namespaces(Some("racks"), false), [Some("racks")]);
+        assert_eq!(namespaces(Some("system"), true), [Some("system")]);
+        for has_hosts_of_the_cluster in [false, true] {
+            assert_eq!(namespaces(None, has_hosts_of_the_cluster), [None]);
         }
     }
 }

@@ -20,11 +20,10 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use sim::{BootSource, Effect, Kind, PowerState, Verb};
 use testkit::{WebServer, build_menu_iso, wait_for, wait_ok};
-use trials::machines::iso;
 use trials::served::{MENU, SERVER, get};
 use trials::stored::{Situation, Upgrade};
 use trials::story::{HOST, ISO, assert_tidy, resets, running_bmc, runs, unclaimed, waits_for};
-use trials::world::{EVER, World, anchor, claim, condition, fault_of, spec, state_of};
+use trials::world::{EVER, World, anchor, claim, condition, fault_of, state_of};
 
 mod deployments;
 

@@ -42,11 +42,11 @@ fn a_request_that_waits_for_a_paused_machine_costs_no_writes_and_is_carried_out_
         stage.model.pause_consumer(&consumer, true);
         stage.model.edit_host(name, |host| host["spec"]["online"] = json!(false));
         stage.run_for(Duration::from_mins(2)).await;
-        assert!(is_paused(&stage), "{}", stage.model.host(name).unwrap()["status"]);
+        assert!(is_paused(stage), "{}", stage.model.host(name).unwrap()["status"]);
         let writes = stage.model.writes();
         stage.run_for(Duration::from_mins(20)).await;
         assert_eq!(stage.model.writes() - writes, 0, "{}", stage.model.last_write());
-        assert!(is_paused(&stage));
+        assert!(is_paused(stage));
         assert_eq!(stage.servers.server(name).power(), PowerState::On);
 
         // It is looked at all the same.
@@ -57,7 +57,7 @@ fn a_request_that_waits_for_a_paused_machine_costs_no_writes_and_is_carried_out_
 
         stage.model.pause_consumer(&consumer, false);
         stage.run_for(Duration::from_mins(10)).await;
-        assert!(!is_paused(&stage));
+        assert!(!is_paused(stage));
         assert_eq!(stage.servers.server(name).power(), PowerState::Off, "as was asked meanwhile");
     });
 }
