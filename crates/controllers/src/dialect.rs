@@ -59,7 +59,8 @@ pub trait HostDialect: Send + Sync + 'static {
     /// What is wanted of the host.
     fn goal(view: &View<'_, Self::Host>) -> Goal;
 
-    /// What another operator has left in its status that tells how it stands with the server. Asked only of hosts that we know nothing of.
+    /// What another operator has left in its status that tells how it stands with the server. Asked only of hosts that we know nothing of,
+    /// and of adopted ones.
     fn proof(_: &View<'_, Self::Host>) -> Option<Proof> {
         None
     }

@@ -11,8 +11,8 @@ use bmc::Endpoint;
 use engine::failure::{Failure, Kind};
 use engine::hardware::is_same_uuid;
 use engine::host::{
-    Act, Anchor, Ask, BmcSight, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Phase, Presence, Remembered, Road,
-    Sight, Step, Waiting, step,
+    Act, Anchor, Ask, BmcSight, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Phase, Presence, Proof, Record,
+    Remembered, Road, Sight, Step, Waiting, step,
 };
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
@@ -212,8 +212,7 @@ impl<D: HostDialect> HostLoop<D> {
     fn case<'a>(&self, view: &View<'a, D::Host>, key: ObjectId, goal: Goal) -> Case<'a, D> {
         let host = view.object;
         let (anchor, record) = (anchor(host), D::record(host));
-        let is_known = record.is_some() || !matches!(anchor, Ok(None));
-        let proof = if is_known { None } else { D::proof(view) };
+        let proof = proof::<D>(view, &anchor, record.as_ref());
         let remembered = Remembered { anchor, record, proof };
         let known = remembered.anchor.as_ref().ok().and_then(Option::as_ref);
         let connection = D::connection(view, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
@@ -572,6 +571,18 @@ pub(crate) async fn connect(
     })
 }
 
+/// What another operator has left behind, for hosts that we know nothing of. Of an adopted one we know no more than that it was in use.
+fn proof<D: HostDialect>(
+    view: &View<'_, D::Host>,
+    anchor: &Result<Option<Anchor>, Failure>,
+    record: Option<&Record>,
+) -> Option<Proof> {
+    // What cannot be read is not unknown.
+    let annotated = anchor.as_ref().ok()?.as_ref();
+    let newest = record.map(|record| &record.anchor).into_iter().chain(annotated).max_by_key(|anchor| anchor.seq);
+    if newest.is_none_or(|anchor| anchor.adopted) { D::proof(view) } else { None }
+}
+
 /// The last good look, if it was at the server of this host.
 fn shown<'a, D: HostDialect>(sight: Option<&'a BmcSight>, case: &Case<'_, D>, stranger: bool) -> Option<&'a Seen> {
     sight.filter(|sight| !stranger && sight.inputs == case.inputs)?.seen.as_ref().ok()
@@ -614,6 +625,31 @@ mod tests {
 
     use super::*;
     use crate::beskar7::PhysicalHosts;
+    use crate::simulation::Blades;
+
+    #[test]
+    fn what_another_operator_has_left_behind_counts_only_where_we_know_no_better() {
+        let of = |seq, adopted| Anchor { seq, adopted, ..Anchor::default() };
+        let record = |anchor| {
+            let record = json!({ "phase": "Provisioned", "since": "2026-11-18T08:00:00Z" });
+            Record { anchor, ..serde_json::from_value(record).unwrap() }
+        };
+        let blade = json!({ "metadata": { "name": "a" }, "spec": { "console": "a" }, "status": { "deployed": true } });
+        let blade = serde_json::from_value(blade).unwrap();
+        let table = [
+            ("nothing is known", Ok(None), None, true),
+            ("adopted", Ok(Some(of(1, true))), None, true),
+            ("adopted, and the annotation is lost", Ok(None), Some(record(of(1, true))), true),
+            ("adopted, as an old manifest says", Ok(Some(of(1, true))), Some(record(of(2, false))), false),
+            ("ours", Ok(Some(of(2, false))), Some(record(of(1, true))), false),
+            ("ours, and the status is lost", Ok(Some(of(1, false))), None, false),
+            ("unreadable", Err(Failure::new(Kind::AnchorUnreadable, "none")), None, false),
+        ];
+        for (what, anchor, record, counts) in table {
+            let proof = proof::<Blades>(&View::alone(&blade), &anchor, record.as_ref());
+            assert_eq!(proof, counts.then_some(Proof::Deployed), "{what}");
+        }
+    }
 
     #[test]
     fn nothing_of_another_server_is_shown_or_remembered_as_this_ones() {
