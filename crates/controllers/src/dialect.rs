@@ -9,6 +9,7 @@ use kube::ResourceExt;
 
 use crate::companions::Companion;
 use crate::depot::{Depot, Session, Shipment};
+pub use crate::herald::News;
 use crate::object::{Object, ObjectId};
 use crate::relatives::{Related, Relative};
 use crate::roster::{Free, Offer};
@@ -107,9 +108,10 @@ pub trait HostDialect: Send + Sync + 'static {
     /// Whether the status says that the host is paused.
     fn shows_pause(host: &Self::Host) -> bool;
 
-    /// The dialect's word for a phase, or for the reason of an event; the engine names phases by its own words.
-    fn event_reason(reason: &'static str) -> &'static str {
-        reason
+    /// The dialect's word for a phase, or for the reason of an event; the engine names phases by its own words. `None` if the dialect
+    /// has no such event: then nothing is sent.
+    fn event_reason(reason: &'static str) -> Option<&'static str> {
+        Some(reason)
     }
 
     /// What it calls the things that sentences speak of.
@@ -181,6 +183,9 @@ pub struct Writes {
     pub companions: Vec<Companion>,
     /// The new status; `None` when it says the same as the present one.
     pub status: Option<serde_json::Value>,
+    /// Events beside those of the step. They are sent when all this has been written, every time that they are in here: say them
+    /// together with the change of the status that they tell of.
+    pub events: Vec<News>,
 }
 
 /// How to speak to a BMC, as an object describes it.

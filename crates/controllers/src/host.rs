@@ -363,6 +363,9 @@ impl<D: HostDialect> HostLoop<D> {
         }
         self.observe_transition(case, &step);
         self.publish_events(case.host, &step);
+        for news in writes.events {
+            self.herald.tell(case.host.object_ref(&()), news);
+        }
         self.close_sessions(key, step.record.anchor.deployment.as_deref());
         if step.record.inspected {
             self.hands.drop_hardware(key);
@@ -510,7 +513,8 @@ impl<D: HostDialect> HostLoop<D> {
         let phase = step.record.phase;
         if let Some(before) = before.filter(|before| before.phase != phase) {
             let spent = step.record.since.duration_since(before.since);
-            let (from, to) = (D::event_reason(before.phase.as_str()), D::event_reason(phase.as_str()));
+            let [from, to] =
+                [before.phase, phase].map(|phase| D::event_reason(phase.as_str()).unwrap_or(phase.as_str()));
             self.metrics.left_state(D::NAME, from, spent.unsigned_abs());
             info!(host = %case.key, from, to, "state");
         }
@@ -538,9 +542,10 @@ impl<D: HostDialect> HostLoop<D> {
             if is_phase(event) && Some(position) != last {
                 continue;
             }
-            let reason = D::event_reason(event.name()).to_owned();
-            let news = News { warning: event.is_warning(), reason, message: event.tell(D::words()) };
-            self.herald.tell(host.object_ref(&()), news);
+            if let Some(reason) = D::event_reason(event.name()) {
+                let (warning, message) = (event.is_warning(), event.tell(D::words()));
+                self.herald.tell(host.object_ref(&()), News { warning, reason: reason.to_owned(), message });
+            }
         }
     }
 }

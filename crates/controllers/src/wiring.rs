@@ -194,6 +194,7 @@ impl<'a> Wiring<'a> {
             hands: shared.hands.clone(),
             clock: operator.clock.clone(),
             depot: shared.depot.clone(),
+            herald: shared.herald.clone(),
             writer: self.writer(O::NAME, O::OURS),
         };
         self.drive(work, hosts.fitness.clone(), shared.has_listed(&O::relatives()));

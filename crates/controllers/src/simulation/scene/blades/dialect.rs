@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::companions::Companion;
-use crate::dialect::{Attention, Connection, HostDialect, Outcome, TrustWish, View, Writes};
+use crate::dialect::{Attention, Connection, HostDialect, News, Outcome, TrustWish, View, Writes};
 use crate::fingerprint::digest;
 use crate::hands::Job;
 use crate::object::ObjectId;
@@ -207,12 +207,20 @@ impl HostDialect for Blades {
         };
         let hardware = outcome.seen.and_then(|seen| seen.hardware.as_ref());
         let serial = hardware.and_then(|hardware| hardware.serial_number.clone());
+        let is_new = status.state == "Provisioned" && before.state != status.state;
+        let lamp = News { warning: false, reason: "LampLit".to_owned(), message: "The lamp is lit.".to_owned() };
+        let events = is_new.then_some(lamp).into_iter().collect();
         let report = |serial| Companion::like(&Report::new(&outcome.host.name_any(), ReportSpec { serial }));
         Writes {
             object: None,
             companions: serial.into_iter().map(report).collect(),
             status: (status != before).then(|| serde_json::to_value(status).unwrap()),
+            events,
         }
+    }
+
+    fn event_reason(reason: &'static str) -> Option<&'static str> {
+        (reason != "Inspecting").then_some(if reason == "Available" { "Vacant" } else { reason })
     }
 
     fn paused_status(_: &View<'_, Blade>, _: &str, _: Option<&Seen>) -> Option<Value> {
@@ -266,10 +274,12 @@ impl ObjectDialect for Consoles {
                 (ConsoleStatus { serial, problem: None }, vec![blade], None)
             }
         };
+        let hello = News { warning: true, reason: "Hello".to_owned(), message: "Here it is.".to_owned() };
+        let hello = (status.serial != before.serial).then_some(hello).into_iter().collect();
         let status = (status != before).then(|| serde_json::to_value(status).unwrap());
         Decision {
             protect: true,
-            writes: Writes { object: None, companions, status },
+            writes: Writes { companions, status, events: hello, ..Writes::default() },
             again: job.is_some().then(|| view.now + SignedDuration::from_secs(30)),
             job,
             finished: false,
