@@ -10,6 +10,7 @@ use kube::ResourceExt;
 use crate::companions::Companion;
 use crate::depot::{Depot, Session, Shipment};
 pub use crate::herald::News;
+pub use crate::marks::Mark;
 use crate::object::{Object, ObjectId};
 use crate::relatives::{Related, Relative};
 use crate::roster::{Free, Offer};
@@ -44,6 +45,11 @@ pub trait HostDialect: Send + Sync + 'static {
     /// The field that names the Secret with bootstrap data.
     const BOOTSTRAP_FIELD: &'static str;
 
+    /// How it marks the objects that its hosts need ([`HostDialect::marked`]).
+    const MARK: Option<Mark> = None;
+    /// Finalizers of another operator on the related objects that belong to a host: taken off when the host goes.
+    const COMPANION_FINALIZERS: &'static [&'static str] = &[];
+
     /// Kinds of objects that its hosts depend on, beside Secrets.
     fn relatives() -> Vec<Relative> {
         Vec::new()
@@ -51,6 +57,12 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// The related objects that this host names, by name. A change of one wakes it. Its credentials need not be among them.
     fn depends_on(_: &View<'_, Self::Host>) -> Vec<ObjectId> {
+        Vec::new()
+    }
+
+    /// The objects that bear the dialect's mark on behalf of this host, if they exist. They are Secrets or of a kind that the dialect has in
+    /// their place.
+    fn marked(_: &View<'_, Self::Host>) -> Vec<ObjectId> {
         Vec::new()
     }
 

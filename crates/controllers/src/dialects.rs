@@ -15,6 +15,7 @@ use crate::depot::Deliveries;
 use crate::dialect::HostDialect as _;
 #[cfg(test)]
 use crate::dialect::foreign::ForeignHosts;
+use crate::marks::Mark;
 #[cfg(test)]
 use crate::objects::ObjectDialect as _;
 use crate::relatives::Relative;
@@ -61,6 +62,17 @@ impl Dialect {
             Self::Foreign => [ForeignHosts::relatives(), ForeignClaims::relatives()].into_iter().flatten().collect(),
             #[cfg(test)]
             Self::Blades => [Blades::relatives(), Consoles::relatives()].into_iter().flatten().collect(),
+        }
+    }
+
+    /// How it marks the objects that its hosts need.
+    pub(crate) fn mark(self) -> Option<Mark> {
+        match self {
+            Self::Beskar7 => beskar7::Hosts::MARK,
+            #[cfg(test)]
+            Self::Foreign => ForeignHosts::MARK,
+            #[cfg(test)]
+            Self::Blades => Blades::MARK,
         }
     }
 

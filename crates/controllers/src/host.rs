@@ -35,6 +35,7 @@ use crate::fingerprint;
 use crate::hands::{Hands, Job, Line};
 use crate::herald::{Herald, News};
 use crate::index::Index;
+use crate::marks::Marks;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
 use crate::relatives::{Dependents, Related};
@@ -64,6 +65,7 @@ pub struct HostLoop<D: HostDialect> {
     pub(crate) dependents: Arc<Dependents>,
     pub(crate) related: Related,
     pub(crate) companions: Companions,
+    pub(crate) marks: Marks,
     pub(crate) vault: Vault,
     pub(crate) hands: Arc<Hands>,
     pub(crate) brake: Arc<Brake>,
@@ -160,7 +162,8 @@ impl<D: HostDialect> HostLoop<D> {
     fn list(&self, view: &View<'_, D::Host>) {
         let connection = self.index.put::<D>(view);
         let secrets = connection.iter().flat_map(Connection::secrets).cloned();
-        self.dependents.set(&ObjectId::of(view.object), secrets.chain(D::depends_on(view)).collect());
+        let others = D::depends_on(view).into_iter().chain(D::marked(view));
+        self.dependents.set(&ObjectId::of(view.object), secrets.chain(others).collect());
     }
 
     /// Decides, and tells when to look again if nothing changes before.
@@ -358,9 +361,11 @@ impl<D: HostDialect> HostLoop<D> {
         for companion in &writes.companions {
             self.companions.settle(companion, &self.related).await?;
         }
+        let host = anchored.as_ref().unwrap_or(case.host);
         if let Some(status) = writes.status {
-            self.writer.status(anchored.as_ref().unwrap_or(case.host), status).await?;
+            self.writer.status(host, status).await?;
         }
+        let marks_again = self.mark(host).await;
         self.observe_transition(case, &step);
         self.publish_events(case.host, &step);
         for news in writes.events {
@@ -377,7 +382,17 @@ impl<D: HostDialect> HostLoop<D> {
             info!(host = %key, acts = acts.join(", "), reason = cause.name(), cause = why, "acting on the server");
         }
         self.submit(key, step.record.acted, step.acts, step.look);
-        Ok(self.next_time(step.again))
+        Ok(self.next_time(step.again).into_iter().chain(marks_again).min())
+    }
+
+    /// Marks what the host needs. A host that may go without us would leave its marks behind.
+    async fn mark(&self, host: &D::Host) -> Option<Duration> {
+        let mark = D::MARK.as_ref()?;
+        let is_held = host.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
+        if !is_held || host.meta().deletion_timestamp.is_some() {
+            return None;
+        }
+        self.marks.settle(host, mark, &D::marked(&self.view(host))).await
     }
 
     /// A deployment that an earlier leader began keeps its slot, and who waited for one its place. The whole fleet is listed before
@@ -444,7 +459,7 @@ impl<D: HostDialect> HostLoop<D> {
         let host = case.host;
         // A host that was only looked at has nothing to protect: one write less for each of a thousand.
         let is_bare = step.record.anchor == Anchor::default() && !host.annotations().contains_key(ANCHOR_ANNOTATION);
-        if is_bare && step.acts.is_empty() && change.is_none() {
+        if is_bare && step.acts.is_empty() && change.is_none() && D::MARK.is_none() {
             return Ok(None);
         }
         let mut patch = change.unwrap_or_else(|| json!({}));
@@ -463,6 +478,10 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     async fn let_go(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
+        if let Some(mark) = &D::MARK {
+            self.marks.release(host, mark, &D::marked(&self.view(host))).await?;
+        }
+        self.companions.release(key, D::COMPANION_FINALIZERS, &self.related).await?;
         self.writer.let_go(host, D::FINALIZER).await?;
         info!(host = %key, "host removed");
         self.retire(key);

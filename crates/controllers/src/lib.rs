@@ -26,6 +26,7 @@ pub mod index;
 mod kinds;
 mod latest;
 pub mod leader;
+pub mod marks;
 pub mod metrics;
 mod nodes;
 pub mod object;

@@ -21,6 +21,7 @@ use crate::hands::{Dial, Hands};
 use crate::herald::Herald;
 use crate::index::Index;
 use crate::leader::{Elector, LeaderError, Outcome, Timing};
+use crate::marks::Mark;
 use crate::metrics::Metrics;
 use crate::object::KindId;
 use crate::probes::{self, ProbeError, Readiness};
@@ -162,6 +163,7 @@ impl Operator {
             namespace: self.config.namespace.clone(),
             dependents: dependents.clone(),
             wake: wake.clone(),
+            labels: self.dialects().into_iter().filter_map(Dialect::mark).flat_map(Mark::labels).collect(),
         };
         let declared = self.dialects().into_iter().flat_map(Dialect::relatives);
         let declared = [Relative::with_credentials::<Secret>()].into_iter().chain(declared);

@@ -13,8 +13,10 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
+use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::Store;
+use serde_json::{Value, json};
 
 use crate::dialect::TrustWish;
 use crate::object::{KindId, Object, ObjectId};
@@ -47,18 +49,42 @@ pub struct Vault {
 /// The objects of one kind.
 trait Kept: Send + Sync {
     /// The metadata that the watch has shown.
+    fn metadata(&self, id: &ObjectId) -> Option<ObjectMeta>;
+    /// Which version the watch has shown.
     fn known(&self, id: &ObjectId) -> Option<Version>;
+    /// Which objects that the watch has shown have such metadata.
+    fn find(&self, is_meant: &dyn Fn(&ObjectMeta) -> bool) -> Vec<ObjectId>;
     /// Asks for an object, which may not exist.
     fn read<'a>(
         &'a self,
         client: &'a Client,
         id: &'a ObjectId,
     ) -> BoxFuture<'a, kube::Result<Option<(ObjectMeta, Data)>>>;
+    /// Changes metadata by a merge patch.
+    fn patch<'a>(
+        &'a self,
+        client: &'a Client,
+        id: &'a ObjectId,
+        patch: Value,
+    ) -> BoxFuture<'a, kube::Result<ObjectMeta>>;
     /// Waits until all have been listed once.
     fn is_ready(&self) -> BoxFuture<'_, ()>;
 }
 
 impl<K: Keeper> Kept for Store<PartialObjectMeta<K>> {
+    fn metadata(&self, id: &ObjectId) -> Option<ObjectMeta> {
+        self.get(&id.object_ref()).map(|object| object.metadata.clone())
+    }
+
+    fn find(&self, is_meant: &dyn Fn(&ObjectMeta) -> bool) -> Vec<ObjectId> {
+        let meant = |object: &Arc<PartialObjectMeta<K>>| {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            let id = ObjectId::named::<K>(object.metadata.namespace.as_deref(), name);
+            is_meant(&object.metadata).then_some(id)
+        };
+        self.state().iter().filter_map(meant).collect()
+    }
+
     fn known(&self, id: &ObjectId) -> Option<Version> {
         self.get(&id.object_ref()).map(|object| Version::of(&object.metadata))
     }
@@ -71,6 +97,20 @@ impl<K: Keeper> Kept for Store<PartialObjectMeta<K>> {
         async move {
             let object = id.api::<K>(client).get_opt(&id.name).await?;
             Ok(object.map(|object| (object.meta().clone(), object.into_data())))
+        }
+        .boxed()
+    }
+
+    fn patch<'a>(
+        &'a self,
+        client: &'a Client,
+        id: &'a ObjectId,
+        patch: Value,
+    ) -> BoxFuture<'a, kube::Result<ObjectMeta>> {
+        async move {
+            let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+            let patched = id.api::<K>(client).patch_metadata(&id.name, &params, &patch).await?;
+            Ok(patched.metadata)
         }
         .boxed()
     }
@@ -132,6 +172,30 @@ impl Vault {
     /// Whether there is such an object, as far as the watch has shown.
     pub(crate) fn has(&self, id: &ObjectId) -> bool {
         self.known(id).is_some()
+    }
+
+    /// The metadata of an object, as far as the watch has shown it: without annotations, and of the labels only those that some dialect
+    /// marks objects with.
+    pub(crate) fn metadata(&self, id: &ObjectId) -> Option<ObjectMeta> {
+        self.kind(&id.kind)?.metadata(id)
+    }
+
+    /// All objects with such metadata.
+    pub(crate) fn find(&self, is_meant: &dyn Fn(&ObjectMeta) -> bool) -> Vec<ObjectId> {
+        self.kinds.iter().flat_map(|(_, kept)| kept.find(is_meant)).collect()
+    }
+
+    /// Changes the metadata of an object by a merge patch, if it still has the version that was seen. That is no news about its data.
+    pub(crate) async fn patch(&self, id: &ObjectId, seen: &ObjectMeta, mut patch: Value) -> kube::Result<ObjectMeta> {
+        // What was seen is of a kind that is kept.
+        let Some(kept) = self.kind(&id.kind) else { return Ok(seen.clone()) };
+        patch["metadata"]["resourceVersion"] = json!(seen.resource_version);
+        patch["metadata"]["uid"] = json!(seen.uid);
+        let patched = kept.patch(&self.client, id, patch).await?;
+        if let Some(read) = self.remembered().get_mut(id).filter(|read| read.version == Version::of(seen)) {
+            read.version = Version::of(&patched);
+        }
+        Ok(patched)
     }
 
     fn known(&self, id: &ObjectId) -> Option<Version> {

@@ -22,6 +22,7 @@ use crate::hands::Hands;
 use crate::herald::Herald;
 use crate::host::HostLoop;
 use crate::index::Index;
+use crate::marks::Marks;
 use crate::nodes::Nodes;
 use crate::object::{Object, ObjectId};
 use crate::objects::{ObjectDialect, ObjectLoop};
@@ -123,6 +124,13 @@ impl<'a> Wiring<'a> {
             dependents: shared.dependents.clone(),
             related: shared.related.clone(),
             companions: self.companions(D::NAME, D::OURS),
+            marks: Marks::new(
+                shared.vault.clone(),
+                shared.dependents.clone(),
+                shared.herald.clone(),
+                operator.metrics.clone(),
+                D::NAME,
+            ),
             vault: shared.vault.clone(),
             hands: shared.hands.clone(),
             brake: shared.brake.clone(),

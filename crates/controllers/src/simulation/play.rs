@@ -463,8 +463,11 @@ impl Process {
         let dial = servers.dial(&informants, &life);
         let hands = Hands::new(dial, Arc::new(metrics.clone()), metrics.clone(), clock.clone(), 4, wake, &stop);
         let brake = BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false };
+        let herald = Arc::new(Herald::new(client.clone()));
+        let marks = crate::marks::Marks::new(vault.clone(), Arc::default(), herald.clone(), metrics.clone(), "beskar7");
         let hosts = Arc::new(HostLoop::<PhysicalHosts> {
-            herald: Arc::new(Herald::new(client.clone())),
+            herald,
+            marks,
             writer: crate::writer::Writer::new(
                 client.clone(),
                 metrics.clone(),

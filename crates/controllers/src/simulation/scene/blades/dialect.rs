@@ -18,6 +18,7 @@ use crate::companions::Companion;
 use crate::dialect::{Attention, Connection, HostDialect, News, Outcome, TrustWish, View, Writes};
 use crate::fingerprint::digest;
 use crate::hands::Job;
+use crate::marks::Mark;
 use crate::object::ObjectId;
 use crate::objects::{Decision, ObjectDialect};
 use crate::relatives::Relative;
@@ -29,6 +30,12 @@ const OURS: Ownership = Ownership { manager: "blades", conditions: &[] };
 
 /// Annotation of a blade that is to be left alone.
 pub(super) const HANDS_OFF: &str = "racks.example/hands-off";
+
+/// The mark of Keys that a blade needs.
+pub(super) const LABEL: &str = "racks.example/used-by";
+pub(super) const KEPT: &str = "racks.example/kept";
+/// What another operator has put on Reports.
+pub(super) const FILED: &str = "racks.example/filed";
 
 /// A server. It is ordered to boot an image by its own spec, and has to wait for a permit.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,6 +126,14 @@ impl HostDialect for Blades {
             Relative::of::<Permit>(|permit| vec![ObjectId::named::<Blade>(None, &permit.spec.blade)]),
             Relative::of::<Report>(|_| Vec::new()),
         ]
+    }
+
+    const MARK: Option<Mark> = Some(Mark { labels: &[(LABEL, "blade")], finalizer: KEPT });
+    const COMPANION_FINALIZERS: &'static [&'static str] = &[FILED];
+
+    fn marked(view: &View<'_, Blade>) -> Vec<ObjectId> {
+        let console = view.related.get::<Console>(None, &view.object.spec.console);
+        console.iter().map(|console| ObjectId::named::<Key>(None, &console.spec.key)).collect()
     }
 
     fn depends_on(view: &View<'_, Blade>) -> Vec<ObjectId> {

@@ -1,6 +1,7 @@
 //! A second dialect beside ours, whose hosts are made of several kinds.
 
 mod dialect;
+mod marks;
 
 use std::time::Duration;
 
@@ -20,7 +21,14 @@ const ISO: &str = "https://192.0.2.1/os.iso";
 
 /// A site with the kinds of both dialects, and an operator that speaks both.
 async fn site(servers: &[&str]) -> Scene {
-    let mut scene = Scene::open(servers).await;
+    let mut scene = prepared(servers).await;
+    start(&mut scene);
+    scene
+}
+
+/// The same without an operator.
+async fn prepared(servers: &[&str]) -> Scene {
+    let scene = Scene::open(servers).await;
     for kind in ["Blade", "Console", "Key", "Permit", "Report"] {
         define(&scene, kind).await;
     }
@@ -28,11 +36,14 @@ async fn site(servers: &[&str]) -> Scene {
         // Only the tests that need them have our hosts, too.
         scene.hosts().delete(name, &DeleteParams::default()).await.unwrap();
     }
+    scene
+}
+
+fn start(scene: &mut Scene) {
     scene.start(|config| {
         config.namespace = None;
         config.dialects = vec![Dialect::Beskar7, Dialect::Blades];
     });
-    scene
 }
 
 async fn define(scene: &Scene, kind: &str) {
