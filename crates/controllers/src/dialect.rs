@@ -45,6 +45,10 @@ pub trait HostDialect: Send + Sync + 'static {
     /// The field that names the Secret with bootstrap data.
     const BOOTSTRAP_FIELD: &'static str;
 
+    /// The Lease of the operator that this dialect replaces. While it is held, in whatever namespace, nothing is done to any object of the
+    /// dialect.
+    const RIVAL_LEASE: Option<&'static str> = None;
+
     /// How it marks the objects that its hosts need ([`HostDialect::marked`]).
     const MARK: Option<Mark> = None;
     /// Finalizers of another operator on the related objects that belong to a host: taken off when the host goes.

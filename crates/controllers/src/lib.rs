@@ -35,6 +35,7 @@ pub mod operator;
 mod placer;
 pub mod probes;
 pub mod relatives;
+mod rival;
 pub mod roster;
 pub mod vault;
 mod watches;

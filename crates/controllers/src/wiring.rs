@@ -14,7 +14,7 @@ use crate::claims::{ClaimDialect, ClaimLoop};
 use crate::cluster_api::ClusterApi;
 use crate::clusters::{ClusterDialect, ClusterLoop};
 use crate::companions::Companions;
-use crate::definition::{Definition, Fitness};
+use crate::definition::{Definition, Fitness, Notices};
 use crate::depot::{Depot, ImageCheck, Sessions};
 use crate::dialect::HostDialect;
 use crate::drive::{Loop, drive};
@@ -29,6 +29,7 @@ use crate::objects::{ObjectDialect, ObjectLoop};
 use crate::operator::Operator;
 use crate::placer::Placer;
 use crate::relatives::{Dependents, Related, Relative};
+use crate::rival::Rival;
 use crate::roster::Roster;
 use crate::vault::Vault;
 use crate::watches::Wakeups;
@@ -116,7 +117,7 @@ impl<'a> Wiring<'a> {
     /// The loop of hosts, which works while their definition is fit.
     pub(crate) fn hosts<D: HostDialect>(&mut self) -> Hosts<D> {
         let Self { operator, shared, .. } = *self;
-        let (told, fitness) = Fitness::new();
+        let (verdict, fitness) = Fitness::new(D::RIVAL_LEASE.is_some());
         let roster: Arc<Roster> = Arc::default();
         let work = HostLoop::<D> {
             client: operator.client.clone(),
@@ -144,7 +145,10 @@ impl<'a> Wiring<'a> {
             sessions: shared.sessions.clone(),
         };
         let definition = Definition::new(operator.client.clone(), shared.herald.clone());
-        self.definitions.push(definition.follow::<D>(operator.selection().api(), told).boxed());
+        let rival = Rival::new(operator.client.clone(), operator.clock.clone(), operator.config.namespace.clone());
+        let notices = Notices::new(shared.herald.clone());
+        self.definitions.push(rival.follow::<D>(operator.selection().api(), notices, verdict.clone()).boxed());
+        self.definitions.push(definition.follow::<D>(operator.selection().api(), verdict).boxed());
         self.drive(work, fitness.clone(), shared.has_listed(&D::relatives()));
         self.fitness.push(fitness.clone());
         self.rosters.push(roster.clone());

@@ -97,7 +97,7 @@ fn every_event_and_every_cause_is_explained() {
     let step = source("engine/src/host/step.rs");
     let power = block(&step, "pub fn is_about_power(&self)").split("Self::").skip(1);
     events.extend(names(power.map(|name| name.split(|letter: char| !letter.is_alphanumeric()).next().unwrap())));
-    for file in ["definition.rs", "marks.rs"] {
+    for file in ["definition.rs", "rival.rs", "marks.rs"] {
         let source = source(&format!("controllers/src/{file}"));
         events.extend(quoted(source.split_once("const REASON").unwrap().1.lines().next().unwrap()));
     }

@@ -128,6 +128,7 @@ impl HostDialect for Blades {
         ]
     }
 
+    const RIVAL_LEASE: Option<&'static str> = Some("rack-operator");
     const MARK: Option<Mark> = Some(Mark { labels: &[(LABEL, "blade")], finalizer: KEPT });
     const COMPANION_FINALIZERS: &'static [&'static str] = &[FILED];
 

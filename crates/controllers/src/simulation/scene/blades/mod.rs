@@ -2,6 +2,7 @@
 
 mod dialect;
 mod marks;
+mod rival;
 
 use std::time::Duration;
 
