@@ -220,7 +220,9 @@ impl<D: HostDialect> HostLoop<D> {
         let known = remembered.anchor.as_ref().ok().and_then(Option::as_ref);
         let connection = D::connection(view, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
         let (inputs, target) = match &connection {
-            Ok(connection) => (fingerprint::inputs(connection, &self.vault), connection.target()),
+            Ok(connection) => {
+                (fingerprint::inputs(connection, &self.vault, stored_inputs(&remembered)), connection.target())
+            }
             // An address that makes no sense says nothing about the server of a host in use; a free host has none then.
             Err(failure) => {
                 let known = remembered.record.as_ref().filter(|record| record.anchor.is_in_use());
@@ -326,7 +328,8 @@ impl<D: HostDialect> HostLoop<D> {
 
     async fn connect(&self, case: &Case<'_, D>) -> Result<(), Failure> {
         let connection = case.connection.as_ref().map_err(Clone::clone)?;
-        connect(&self.hands, &self.vault, &case.key, connection, [D::CREDENTIALS_FIELD, D::CA_BUNDLE_FIELD]).await
+        let (fields, stored) = ([D::CREDENTIALS_FIELD, D::CA_BUNDLE_FIELD], stored_inputs(&case.remembered));
+        connect(&self.hands, &self.vault, &case.key, connection, fields, stored).await
     }
 
     /// Stores the anchor, then the status, then hands the acts over: in this order, or not at all.
@@ -576,6 +579,7 @@ pub(crate) async fn connect(
     key: &ObjectId,
     connection: &Connection,
     [credentials_field, ca_field]: [&str; 2],
+    stored: Vec<&str>,
 ) -> Result<(), Failure> {
     let credentials = vault.credentials(&connection.credentials, credentials_field).await?;
     let trust = vault.trust(&connection.trust, ca_field).await?;
@@ -586,13 +590,22 @@ pub(crate) async fn connect(
         system: connection.system.clone(),
     };
     // Of what was read just now, which may be newer than what this began with: a password is tried once.
-    let inputs = fingerprint::inputs(connection, vault);
+    let inputs = fingerprint::inputs(connection, vault, stored);
     hands.connect(key, &inputs, line).map_err(|failure| match &connection.trust {
         TrustWish::CaBundle(secret) if failure.kind == Kind::TrustInvalid => {
             Failure::new(failure.kind, format!("{failure} ({secret:#}). Correct it; the change is noticed at once."))
         }
         _ => failure,
     })
+}
+
+/// The inputs that holds and faults are stored for.
+fn stored_inputs(remembered: &Remembered) -> Vec<&str> {
+    let record = remembered.record.as_ref();
+    let anchors = remembered.anchor.iter().flatten().chain(record.map(|record| &record.anchor));
+    let held = anchors.filter_map(|anchor| anchor.hold.as_ref()).map(|hold| hold.inputs.as_str());
+    let faults = record.into_iter().flat_map(|record| [&record.fault, &record.beneath]).flatten();
+    held.chain(faults.map(|fault| fault.inputs.as_str())).collect()
 }
 
 /// What another operator has left behind, for hosts that we know nothing of. Of an adopted one we know no more than that it was in use.

@@ -148,7 +148,7 @@ impl<D: ObjectDialect> ObjectLoop<D> {
         let known = connection.iter().flatten().flat_map(Connection::secrets).cloned();
         self.dependents.set(key, known.chain(D::depends_on(view)).collect());
         let inputs = match &connection {
-            Some(Ok(connection)) => fingerprint::inputs(connection, &self.vault),
+            Some(Ok(connection)) => fingerprint::inputs(connection, &self.vault, []),
             Some(Err(failure)) => fingerprint::digest(&failure.to_string()),
             None => return D::step(view, None),
         };
@@ -161,7 +161,9 @@ impl<D: ObjectDialect> ObjectLoop<D> {
                 break;
             }
             let way = match &connection {
-                Some(Ok(connection)) => connect(&self.hands, &self.vault, key, connection, D::SECRET_FIELDS).await,
+                Some(Ok(connection)) => {
+                    connect(&self.hands, &self.vault, key, connection, D::SECRET_FIELDS, vec![]).await
+                }
                 Some(Err(failure)) => Err(failure.clone()),
                 None => break,
             };

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::object::{KindId, Object, ObjectId, api};
-use crate::vault::{Keeper, Vault};
+use crate::vault::{Keeper, Vault, shorten};
 use crate::watches::{self, Change, Interruptions, Present, pauses};
 
 /// How many objects with credentials that were touched are read at once.
@@ -76,8 +76,7 @@ impl Relative {
             let touched = watcher(objects, Config::default())
                 .backoff(pauses())
                 .modify(move |object| {
-                    object.metadata.managed_fields = None;
-                    object.metadata.annotations = None;
+                    shorten::<K>(&mut object.metadata);
                     if let Some(known) = &mut object.metadata.labels {
                         known.retain(|label, _| labels.contains(&label.as_str()));
                     }

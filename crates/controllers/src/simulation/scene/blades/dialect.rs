@@ -82,6 +82,8 @@ pub(super) struct KeySpec {
 }
 
 impl Keeper for Key {
+    const FIELDS: &'static [&'static str] = &["f:spec"];
+
     fn into_data(self) -> Data {
         self.spec.words.into_iter().map(|(key, word)| (key, ByteString(word.into_bytes()))).collect()
     }
