@@ -1,0 +1,3 @@
+//! Metal3's kinds.
+
+mod types;
