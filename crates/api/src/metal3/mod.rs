@@ -13,6 +13,7 @@ mod host;
 mod image;
 pub mod names;
 mod raid;
+pub(crate) mod rules;
 mod schemas;
 pub mod states;
 mod status;

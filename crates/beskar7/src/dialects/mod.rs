@@ -17,6 +17,7 @@ use clap::ValueEnum;
 use controllers::dialects::Dialect;
 use jiff::Timestamp;
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::{Api, Client, Resource};
@@ -58,6 +59,9 @@ pub(crate) trait HostKind: Sync {
 
     /// An object of this name that claims one of the hosts in a namespace and boots an ISO on it.
     fn claim(&self, namespace: &str, name: &str, iso: &str) -> Manifest;
+
+    /// The definitions of the dialect's own resources.
+    fn definitions(&self) -> Vec<CustomResourceDefinition>;
 
     /// What the operator may do with the dialect's own resources.
     fn rules(&self) -> Vec<PolicyRule>;

@@ -65,7 +65,7 @@ async fn the_version_is_told() {
 #[tokio::test]
 async fn crds_are_the_committed_ones() {
     let printed = beskar7(&["crds"]).await.ok();
-    for (name, _) in api::crd_files() {
+    for (name, _) in api::crd::files(&api::crds()) {
         let file = std::fs::read_to_string(workspace().join("config/crd").join(&name)).unwrap();
         let (_, committed) = file.split_once("---\n").unwrap();
         assert!(printed.contains(committed), "{name}: run `make manifests` and commit what it changed");
