@@ -168,6 +168,7 @@ pub(crate) fn specimen(schema: &Value) -> Value {
         ("string", Some("date-time")) => json!("2026-11-15T12:00:00Z"),
         ("string", _) => json!("text"),
         ("integer", _) => json!(7),
+        ("number", _) => json!(7.5),
         ("boolean", _) => json!(true),
         (other, _) => panic!("no specimen of {other}"),
     }
