@@ -12,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::Validati
 
 /// A rule, and what is said to whoever breaks it.
 struct Rule {
-    rule: &'static str,
+    holds_if: &'static str,
     message: &'static str,
     /// The field that is to blame; relative to where the rule stands.
     field: Option<&'static str>,
@@ -22,16 +22,16 @@ struct Rule {
     at_creation: bool,
 }
 
-const fn invalid(field: &'static str, rule: &'static str, message: &'static str) -> Rule {
-    Rule { rule, message, field: Some(field), reason: "FieldValueInvalid", at_creation: false }
+const fn invalid(field: &'static str, holds_if: &'static str, message: &'static str) -> Rule {
+    Rule { holds_if, message, field: Some(field), reason: "FieldValueInvalid", at_creation: false }
 }
 
-const fn forbidden(field: &'static str, rule: &'static str, message: &'static str) -> Rule {
-    Rule { reason: "FieldValueForbidden", ..invalid(field, rule, message) }
+const fn forbidden(field: &'static str, holds_if: &'static str, message: &'static str) -> Rule {
+    Rule { reason: "FieldValueForbidden", ..invalid(field, holds_if, message) }
 }
 
-const fn required(field: &'static str, rule: &'static str, message: &'static str) -> Rule {
-    Rule { reason: "FieldValueRequired", ..invalid(field, rule, message) }
+const fn required(field: &'static str, holds_if: &'static str, message: &'static str) -> Rule {
+    Rule { reason: "FieldValueRequired", ..invalid(field, holds_if, message) }
 }
 
 // The cost of a rule is estimated for the longest strings that a request can hold, as upstream's schema sets no limits. What comes
@@ -65,7 +65,7 @@ pub(crate) fn of_hardware_raid_volume() -> Vec<ValidationRule> {
 const OBJECT: &[Rule] = &[
     // Names have no capitals.
     Rule {
-        rule: "oldSelf.hasValue() || !self.metadata.name.matches('^([0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32})$')",
+        holds_if: "oldSelf.hasValue() || !self.metadata.name.matches('^([0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32})$')",
         message: "metadata.name must not be a UUID: choose a name such as server-01",
         field: None,
         reason: "FieldValueForbidden",
@@ -176,7 +176,7 @@ const HARDWARE_RAID_VOLUME: &[Rule] = &[
 
 fn definitions(rules: &[Rule]) -> Vec<ValidationRule> {
     let definition = |rule: &Rule| ValidationRule {
-        rule: rule.rule.to_owned(),
+        rule: rule.holds_if.to_owned(),
         message: Some(rule.message.to_owned()),
         field_path: rule.field.map(str::to_owned),
         reason: Some(rule.reason.to_owned()),
