@@ -58,7 +58,9 @@ fn page_of_fields(head: &str, crds: &[CustomResourceDefinition]) -> String {
         let rules = [&schema, &schema["properties"]["spec"]].into_iter().flat_map(rules).collect::<Vec<_>>();
         if !rules.is_empty() {
             page.push_str("\nRules:\n\n");
-            rules.iter().for_each(|rule| writeln!(page, "- {rule}").unwrap());
+            for rule in rules {
+                writeln!(page, "- {rule}").unwrap();
+            }
         }
         for part in ["spec", "status"] {
             let Some(schema) = schema["properties"].get(part) else { continue };
