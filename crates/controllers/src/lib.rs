@@ -26,6 +26,7 @@ pub mod index;
 mod kinds;
 mod latest;
 pub mod leader;
+pub mod metal3;
 pub mod metrics;
 mod nodes;
 pub mod object;

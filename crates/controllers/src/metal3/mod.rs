@@ -1,0 +1,3 @@
+//! Metal3's hosts: BareMetalHost as the engine understands it.
+
+pub mod address;
