@@ -8,9 +8,8 @@ mod site;
 use std::collections::BTreeSet;
 
 use kube::api::DynamicObject;
-use testkit::{Cluster, Move, wait_for};
+use testkit::{Cluster, Move};
 
-use crate::clusters::PATIENCE;
 use fake::FakeHosts;
 use site::{Management, Site};
 
@@ -39,7 +38,7 @@ pub(crate) trait HostSide: Sized {
 
 #[tokio::test]
 async fn a_metal3_cluster_lives_and_dies_under_cluster_api_1_13() {
-    lives_and_dies::<FakeHosts>().await;
+    Box::pin(lives_and_dies::<FakeHosts>()).await;
 }
 
 async fn lives_and_dies<H: HostSide>() {
@@ -83,43 +82,54 @@ async fn pause_and_unpause<H: HostSide>(site: &Site<H>) {
 
 #[tokio::test]
 async fn a_metal3_cluster_moves_and_an_interrupted_move_is_repeated_under_cluster_api_1_13() {
-    moves_there_and_back::<FakeHosts>().await;
+    Box::pin(moves_there_and_back::<FakeHosts>()).await;
 }
 
 /// The API server on which the cluster began plays its workload cluster to the end.
 async fn moves_there_and_back<H: HostSide>() {
-    let (site, other) = tokio::join!(Site::<H>::start(3), Management::start());
-    site.apply_cluster(1, 2).await;
-    site.wait_for_running(1, 2).await;
-    site.check_hosts_and_machines().await;
-    let acts = site.hosts.acts();
+    let (here, there) = tokio::join!(Site::<H>::start(3), Management::start());
+    let there = here.beside(there).await;
+    here.apply_cluster(1, 2).await;
+    here.wait_for_running(1, 2).await;
+    here.check_hosts_and_machines().await;
+    let acts = here.hosts.acts();
 
-    let other = site.beside(other).await;
-    Move::start(site.cluster(), other.cluster(), site.namespace()).finish().await;
-    assert_eq!(site.bare_metal_hosts().await.len(), 0, "every host has moved");
-    other.wait_for_running(1, 2).await;
-    other.wait_for_paused_hosts(0).await;
-    other.check_hosts_and_machines().await;
+    move_between(&here, &there).await;
 
-    // Back again; the last host is refused until the move is given up.
-    site.refuse_host("server-2").await;
-    let interrupted = Move::start(other.cluster(), site.cluster(), site.namespace());
-    wait_for("two hosts to have moved", PATIENCE, async || (site.bare_metal_hosts().await.len() == 2).then_some(()))
-        .await;
+    // Cut short while objects are created: nothing is deleted before everything was created.
+    here.refuse("create", "server-2").await;
+    let interrupted = Move::start(there.cluster(), here.cluster(), here.namespace());
+    here.wait_for_refusal("create").await;
     interrupted.interrupt().await;
-    assert_eq!(other.bare_metal_hosts().await.len(), 3, "nothing is deleted before everything was created");
-    site.accept_hosts().await;
-    // clusterctl moves no cluster that is paused, and left this one so.
-    other.pause(false).await;
-    other.wait_for_paused_hosts(0).await;
-    Move::start(other.cluster(), site.cluster(), site.namespace()).finish().await;
-    assert_eq!(other.bare_metal_hosts().await.len(), 0, "every host has moved back");
-    site.wait_for_running(1, 2).await;
-    site.wait_for_paused_hosts(0).await;
-    site.check_hosts_and_machines().await;
-    assert_eq!(site.hosts.acts(), acts, "a move does nothing to servers");
+    assert_eq!(there.bare_metal_hosts().await.len(), 3);
+    here.accept().await;
+    // clusterctl moves no cluster that is paused, and has left this one so.
+    there.pause(false).await;
+    there.wait_for_paused_hosts(0).await;
+    move_between(&there, &here).await;
 
-    site.delete_cluster().await;
-    site.wait_for_free_hosts(3).await;
-    site.hosts.check_servers(&site.bare_metal_hosts().await).await;
+    // Cut short while objects are deleted: one host has lost all its annotations, others may be gone. From then on that one bears
+    // `delete-for-move`, which the repeated move carries over; it is released at the end all the same.
+    here.refuse("delete", "server-2").await;
+    let interrupted = Move::start(here.cluster(), there.cluster(), here.namespace());
+    here.wait_for_refusal("delete").await;
+    interrupted.interrupt().await;
+    assert_eq!(there.bare_metal_hosts().await.len(), 3);
+    here.accept().await;
+    here.pause(false).await;
+    move_between(&here, &there).await;
+    assert_eq!(here.hosts.acts(), acts, "moves do nothing to servers");
+
+    there.delete_cluster().await;
+    there.wait_for_free_hosts(3).await;
+    there.hosts.check_servers(&there.bare_metal_hosts().await).await;
+}
+
+async fn move_between<H: HostSide>(from: &Site<H>, to: &Site<H>) {
+    Move::start(from.cluster(), to.cluster(), from.namespace()).finish().await;
+    assert_eq!(from.bare_metal_hosts().await.len(), 0, "every host has moved");
+    to.wake_data().await;
+    to.wait_for_running(1, 2).await;
+    to.wait_for_paused_hosts(0).await;
+    to.check_hosts_and_machines().await;
 }

@@ -9,7 +9,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch,
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use testkit::{Cluster, wait_for};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::HostSide;
 use crate::clusters::PATIENCE;
@@ -21,7 +21,8 @@ pub(crate) struct FakeHosts {
     cluster: &'static Cluster,
     namespace: String,
     acts: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
+    /// Ends when this is dropped.
+    _work: JoinSet<()>,
 }
 
 impl FakeHosts {
@@ -33,13 +34,9 @@ impl FakeHosts {
         let label = "clusterctl.cluster.x-k8s.io=";
         cluster.kubectl(&["label", "crd", "baremetalhosts.metal3.io", label]).await.ok();
         let operator = Operator { client: cluster.admin(), namespace: namespace.clone(), acts: acts.clone() };
-        Self { cluster, namespace, acts, task: tokio::spawn(operator.run()) }
-    }
-}
-
-impl Drop for FakeHosts {
-    fn drop(&mut self) {
-        self.task.abort();
+        let mut work = JoinSet::new();
+        work.spawn(operator.run());
+        Self { cluster, namespace, acts, _work: work }
     }
 }
 
@@ -110,7 +107,7 @@ impl Operator {
         let status = match (state(host), wanted.is_null()) {
             ("", _) => {
                 self.own_secret(host).await?;
-                self.first_status(host)
+                Self::first_status(host)
             }
             ("available", false) => said("provisioning", false, wanted),
             ("provisioning", _) => {
@@ -133,20 +130,21 @@ impl Operator {
         Ok(())
     }
 
-    /// That of a free server, or what the annotation has kept of one that was moved.
-    fn first_status(&self, host: &DynamicObject) -> Value {
-        let kept = host.annotations().get(STATUS).map(|kept| serde_json::from_str(kept).unwrap());
-        let mut status = kept.unwrap_or_else(|| said("available", false, &Value::Null));
+    /// What the annotation has kept of a host that was moved. Without it, one that is to boot something was moved, too: clusterctl
+    /// does not wait until CAPM3 has written it.
+    fn first_status(host: &DynamicObject) -> Value {
+        let image = &host.data["spec"]["image"];
+        let mut status = match host.annotations().get(STATUS) {
+            Some(kept) => serde_json::from_str(kept).unwrap(),
+            None if image.is_null() => said("available", false, image),
+            None => said("provisioned", true, image),
+        };
         let boot = host.data["spec"]["bootMACAddress"].as_str().unwrap();
         status["hardware"] = json!({ "nics": [
-            { "name": Self::first_interface(), "mac": boot.replace("52:54:00", "52:54:01") },
+            { "name": FakeHosts::INTERFACE, "mac": boot.replace("52:54:00", "52:54:01") },
             { "name": "eth1", "mac": boot },
         ] });
         status
-    }
-
-    fn first_interface() -> &'static str {
-        <FakeHosts as HostSide>::INTERFACE
     }
 
     /// Without its owner, the Secret would not be moved with its host.

@@ -93,15 +93,15 @@ pub(super) const TEMPLATE: &str = "{nodeReuse: true, template: {spec: {dataTempl
 pub(super) const NODE: &str =
     "{kubeletExtraArgs: [{name: node-labels, value: 'metal3.io/uuid={{ ds.meta_data.uuid }}'}]}";
 
-/// Refuses one host, as a broken connection would.
+/// Refuses to create or to delete one host, so that a move gets no further.
 pub(super) const REFUSAL: &str = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: refuse}
 spec:
   matchConstraints:
-    resourceRules: [{apiGroups: [metal3.io], apiVersions: ['*'], resources: [baremetalhosts], operations: [CREATE]}]
-  validations: [{expression: \"object.metadata.name != 'HOST'\"}]
+    resourceRules: [{apiGroups: [metal3.io], apiVersions: ['*'], resources: [baremetalhosts], operations: [OPERATION]}]
+  validations: [{expression: \"request.name != 'HOST'\"}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
-use kube::{Api, ResourceExt as _};
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use testkit::{CapiRelease, Cluster, ClusterApi, Metal3, NewNode, NodeRole, Workload, wait_ok};
+use testkit::{AuditWrite, CapiRelease, Cluster, ClusterApi, Metal3, NewNode, NodeRole, Workload, wait_ok};
 
 use super::{HostSide, manifests};
 use crate::clusters::PATIENCE;
@@ -22,6 +22,7 @@ const PAUSED: &str = "baremetalhost.metal3.io/paused";
 /// Of Cluster API.
 const CORE: &str = "cluster.x-k8s.io/v1beta2";
 const METAL3: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
+const HOSTS: &str = "metal3.io/v1alpha1";
 
 /// An API server with the managers of Cluster API.
 pub(crate) struct Management {
@@ -96,7 +97,7 @@ impl<H: HostSide> Site<H> {
         self.management.managers.assert_alive();
         self.providers.assert_alive();
         let hosts = self.bare_metal_hosts().await;
-        let free: Vec<_> = hosts.iter().filter(|host| is_free(host)).map(|host| host.name_any()).collect();
+        let free: Vec<_> = hosts.iter().filter(|host| is_free(host)).map(ResourceExt::name_any).collect();
         for machine in self.list(METAL3, "Metal3Machine").await {
             let name = machine.name_any();
             let host = hosts.iter().find(|host| host.data["spec"]["consumerRef"]["name"] == name.as_str());
@@ -107,7 +108,7 @@ impl<H: HostSide> Site<H> {
                     self.joined.lock().unwrap().insert(name);
                 }
                 None if machine.metadata.deletion_timestamp.is_none() => {
-                    self.tell(&machine, "free", &free.join(".")).await
+                    self.tell(&machine, "free", &free.join(".")).await;
                 }
                 _ => {}
             }
@@ -136,6 +137,16 @@ impl<H: HostSide> Site<H> {
         if machine.annotations().get(&key).is_none_or(|told| told != value) {
             let annotation = json!({ "metadata": { "annotations": { key: value } } });
             self.patch(METAL3, "Metal3Machine", &machine.name_any(), annotation).await;
+        }
+    }
+
+    /// CAPM3 looks every half minute at data that was paused when it came, and at once when it changes.
+    pub(crate) async fn wake_data(&self) {
+        for kind in ["Metal3DataTemplate", "Metal3Data"] {
+            for data in self.list(METAL3, kind).await {
+                let annotation = json!({ "metadata": { "annotations": { "beskar7.test/moved": data.uid() } } });
+                self.patch(METAL3, kind, &data.name_any(), annotation).await;
+            }
         }
     }
 
@@ -196,12 +207,12 @@ impl<H: HostSide> Site<H> {
     pub(crate) async fn hosts_of(&self, leading: bool) -> BTreeSet<String> {
         let machines = self.list(METAL3, "Metal3Machine").await;
         let wanted: BTreeSet<_> =
-            machines.iter().filter(|machine| is_leader(machine) == leading).map(|machine| machine.name_any()).collect();
+            machines.iter().filter(|machine| is_leader(machine) == leading).map(ResourceExt::name_any).collect();
         let hosts = self.bare_metal_hosts().await;
         let has = |host: &&DynamicObject| {
             host.data["spec"]["consumerRef"]["name"].as_str().is_some_and(|consumer| wanted.contains(consumer))
         };
-        hosts.iter().filter(has).map(|host| host.name_any()).collect()
+        hosts.iter().filter(has).map(ResourceExt::name_any).collect()
     }
 
     pub(crate) async fn scale_workers(&self, replicas: u32) {
@@ -224,7 +235,7 @@ impl<H: HostSide> Site<H> {
     }
 
     async fn machine_names(&self) -> BTreeSet<String> {
-        self.list(CORE, "Machine").await.iter().map(|machine| machine.name_any()).collect()
+        self.list(CORE, "Machine").await.iter().map(ResourceExt::name_any).collect()
     }
 
     pub(crate) async fn pause(&self, paused: bool) {
@@ -237,38 +248,55 @@ impl<H: HostSide> Site<H> {
             let paused: Vec<_> = hosts
                 .iter()
                 .filter(|host| host.annotations().contains_key(PAUSED))
-                .map(|host| host.name_any())
+                .map(ResourceExt::name_any)
                 .collect();
             if paused.len() == count { Ok(()) } else { Err(format!("{paused:?}")) }
         })
         .await;
     }
 
-    /// Has the API server refuse a host of that name from now on.
-    pub(crate) async fn refuse_host(&self, name: &str) {
-        self.cluster().apply_yaml(&manifests::REFUSAL.replace("HOST", name)).await;
-        let hosts = self.api("metal3.io/v1alpha1", "BareMetalHost");
-        let host = json!({
-            "apiVersion": "metal3.io/v1alpha1",
+    /// Has the API server refuse to `create` or to `delete` a host of that name from now on.
+    pub(crate) async fn refuse(&self, verb: &str, host: &str) {
+        let refusal = manifests::REFUSAL.replace("HOST", host).replace("OPERATION", &verb.to_uppercase());
+        self.cluster().apply_yaml(&refusal).await;
+        let hosts = self.api(HOSTS, "BareMetalHost");
+        let probe = json!({
+            "apiVersion": HOSTS,
             "kind": "BareMetalHost",
-            "metadata": { "name": name },
+            "metadata": { "name": host },
             "spec": { "online": false },
         });
-        let host: DynamicObject = serde_json::from_value(host).unwrap();
-        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let probe: DynamicObject = serde_json::from_value(probe).unwrap();
         // The API server hears of the policy a moment after it is stored.
-        wait_ok("the host to be refused", PATIENCE, async || match hosts.create(&dry_run, &host).await {
-            Err(kube::Error::Api(refusal)) if refusal.message.contains("ValidatingAdmissionPolicy") => Ok(()),
-            other => Err(format!("{other:?}")),
+        wait_ok(&format!("{verb} of {host} to be refused"), PATIENCE, async || {
+            let answer = match verb {
+                "create" => {
+                    hosts.create(&PostParams { dry_run: true, ..PostParams::default() }, &probe).await.map(drop)
+                }
+                _ => hosts.delete(host, &DeleteParams::default().dry_run()).await.map(drop),
+            };
+            match answer {
+                Err(kube::Error::Api(refusal)) if refusal.message.contains("ValidatingAdmissionPolicy") => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
         })
         .await;
     }
 
-    pub(crate) async fn accept_hosts(&self) {
-        self.cluster()
-            .kubectl(&["delete", "validatingadmissionpolicybinding/refuse", "validatingadmissionpolicy/refuse"])
-            .await
-            .ok();
+    /// Waits until a move was refused what it wants.
+    pub(crate) async fn wait_for_refusal(&self, verb: &str) {
+        wait_ok(&format!("{verb} to be refused"), PATIENCE, async || {
+            let writes = self.cluster().writes("clusterctl", &[]).await;
+            let refused =
+                |write: &AuditWrite| write.resource == "baremetalhosts" && write.verb == verb && write.code == 422;
+            if writes.iter().any(refused) { Ok(()) } else { Err(format!("the last write is {:?}", writes.last())) }
+        })
+        .await;
+    }
+
+    pub(crate) async fn accept(&self) {
+        let refusal = ["validatingadmissionpolicybinding/refuse", "validatingadmissionpolicy/refuse"];
+        self.cluster().kubectl(&["delete", refusal[0], refusal[1]]).await.ok();
     }
 
     pub(crate) async fn delete_cluster(&self) {
@@ -295,7 +323,7 @@ impl<H: HostSide> Site<H> {
     }
 
     pub(crate) async fn bare_metal_hosts(&self) -> Vec<DynamicObject> {
-        self.list("metal3.io/v1alpha1", "BareMetalHost").await
+        self.list(HOSTS, "BareMetalHost").await
     }
 
     async fn list(&self, version: &str, kind: &str) -> Vec<DynamicObject> {
