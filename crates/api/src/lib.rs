@@ -8,5 +8,6 @@ pub mod beskar7;
 pub mod boot;
 pub mod capi;
 pub mod crd;
+pub mod metal3;
 
-pub use crd::{crd_files, crds, crds_yaml};
+pub use crd::{crds, crds_yaml, metal3_crds};

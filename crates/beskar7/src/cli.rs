@@ -64,7 +64,7 @@ enum Command {
     Sim(sim::Args),
     /// Print the custom resource definitions
     #[command(after_help = crds::EXAMPLES)]
-    Crds,
+    Crds(crds::Args),
     /// Print the role that the operator needs
     #[command(long_about = roles::ABOUT, after_help = roles::EXAMPLES)]
     Roles(roles::Args),
@@ -89,7 +89,7 @@ impl Cli {
             Command::Apply(args) => block_on(apply::execute(&args)),
             Command::Power(args) => block_on(power::execute(&args)),
             Command::Sim(args) => sim::execute(&args),
-            Command::Crds => crds::execute(),
+            Command::Crds(args) => crds::execute(&args),
             Command::Roles(args) => roles::execute(&args),
             Command::Completion(args) => completion::execute(&args),
             Command::Version => version::execute(),

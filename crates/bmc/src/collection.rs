@@ -111,13 +111,7 @@ impl Client {
         for error in errors {
             match error {
                 error if error.is_about_the_bmc() => return Err(error),
-                error
-                    if error
-                        .refusal()
-                        .is_some_and(|refusal| refusal.status < 500 && error.is_about_this_resource()) =>
-                {
-                    lacking += 1;
-                }
+                error if error.says_it_is_missing() => lacking += 1,
                 _ => unread += 1,
             }
         }

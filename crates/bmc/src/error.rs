@@ -263,6 +263,16 @@ impl Error {
         }
     }
 
+    /// Whether the BMC says that it has no such resource. A server failure, or an answer that makes no sense, does not say so: the next
+    /// answer may show it.
+    pub(crate) fn says_it_is_missing(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => !refusal.is_server_failure() && self.is_about_this_resource(),
+            Self::Unsupported { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether an act that failed like this was certainly not carried out: the BMC understood and refused it, or has no such
     /// function. After any other error, only a look shows it.
     pub fn was_not_performed(&self) -> bool {

@@ -241,11 +241,11 @@ impl RedfishSystem {
         Ok(T::default())
     }
 
-    /// `None` instead of an error if the BMC lacks this, or cannot show it now. That it cannot be asked for anything is an error
+    /// Nothing instead of an error if the BMC lacks this, or cannot show it now, which is noted. That it cannot be asked for anything is an error
     /// of the whole inventory.
     fn leniently<T: Default>(&self, round: &Round, part: Part, outcome: Result<T, Error>) -> Result<T, Error> {
         match outcome {
-            Err(error) if error.is_about_this_resource() => {
+            Err(error) if self.is_missing(&error) => {
                 tracing::debug!("{} of {} skipped: {error}", part.as_str(), self.client.origin());
                 Ok(T::default())
             }
@@ -256,6 +256,12 @@ impl RedfishSystem {
             }
             other => other,
         }
+    }
+
+    /// Whether a part that cannot be read is one that the BMC lacks.
+    fn is_missing(&self, error: &Error) -> bool {
+        let fails_for_missing = self.known().is_some_and(|known| known.quirks.fails_for_missing);
+        error.says_it_is_missing() || (fails_for_missing && error.is_about_this_resource())
     }
 
     /// How the server takes images, for placement. Registration does not need it.

@@ -133,6 +133,8 @@ pub struct Quirks {
     pub pending_suffix: Option<&'static str>,
     /// Whether GPUs hang on a baseboard that is listed as a system of its own.
     pub has_baseboard: bool,
+    /// Whether it answers 500 for parts that it lacks.
+    pub fails_for_missing: bool,
 }
 
 impl Quirks {
@@ -169,6 +171,7 @@ const BOOK: Quirks = Quirks {
     virtual_cd: VirtualCd::Override,
     pending_suffix: None,
     has_baseboard: false,
+    fails_for_missing: false,
 };
 
 /// `Cd` is the physical drive on old iDRAC9 and on iDRAC10, whose versions begin at 1 again.
@@ -263,7 +266,7 @@ pub static TABLE: &[Quirks] = &[
     Quirks { family: Family::HuaweiIbmc, name: "huawei-ibmc", insert_extras: &[InsertExtra::Protocol], ..BOOK },
     Quirks { family: Family::Nokia, name: "nokia", insert_extras: &[InsertExtra::Protocol], ..BOOK },
     Quirks { family: Family::OpenBmc, name: "openbmc", image_schemes: &["https", "smb"], ..BOOK },
-    Quirks { family: Family::Sushy, name: "sushy", clear: ClearForm::Disk, ..BOOK },
+    Quirks { family: Family::Sushy, name: "sushy", clear: ClearForm::Disk, fails_for_missing: true, ..BOOK },
 ];
 
 /// Words that identify a family in what a BMC reports about itself.

@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tracing::{info, warn};
 
 use crate::metrics::Metrics;
 use crate::object::{Object, ObjectId};
@@ -118,6 +119,35 @@ impl Companions {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => Err(WriteError::of(id, "the end of the object", error)),
         }
+    }
+
+    /// Somebody goes: takes these finalizers off what belongs to it, or garbage collection would wait for whoever has put them there.
+    pub(crate) async fn release(
+        &self,
+        of: &ObjectId,
+        finalizers: &[&str],
+        related: &Related,
+    ) -> Result<(), WriteError> {
+        if finalizers.is_empty() {
+            return Ok(());
+        }
+        for (id, resource, seen) in related.held(finalizers, of) {
+            let is_foreign = |held: &&String| !finalizers.contains(&held.as_str());
+            let rest: Vec<_> = seen.finalizers.iter().flatten().filter(is_foreign).collect();
+            let fence = json!({ "finalizers": rest, "resourceVersion": seen.resource_version, "uid": seen.uid });
+            let patch = Patch::Merge(json!({ "metadata": fence }));
+            let patched = self.api(&id, &resource).patch_metadata(&id.name, &PatchParams::default(), &patch).await;
+            self.metrics.api_write(self.name, "companion", patched.is_ok());
+            match patched.map_err(|error| WriteError::of(&id, "finalizers", error)) {
+                Ok(_) => info!(object = %format!("{id:#}"), "released"),
+                Err(error) if error.is_gone() => {}
+                Err(error) if error.is_final() => {
+                    warn!("{error}. Take the finalizer {} off it.", finalizers.join(", "));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn api(&self, id: &ObjectId, resource: &ApiResource) -> Api<DynamicObject> {

@@ -1,4 +1,5 @@
-//! Whether the installed CRD of a kind keeps the field in which a host's record is stored.
+//! Reasons to do nothing to the objects of a dialect: that another operator looks after them (see [`crate::rival`]), and that the installed
+//! CRD of its hosts does not keep the field in which a host's record is stored.
 //!
 //! An API server silently drops fields that a CRD does not declare. Without its record, the operator would not know after a
 //! restart what it has done to a host. So nothing is done to hosts of a kind whose CRD is older than the operator, until it is
@@ -43,24 +44,52 @@ enum Fate {
     Untold,
 }
 
-/// Whether the definition of a dialect's hosts is known to be fit. While it is not, nothing is done to any object of that dialect.
+/// Whether the objects of a dialect may be looked after: nobody else does that, and the definition of its hosts is known to be fit. While
+/// that is not so, nothing is done to any object of that dialect.
 #[derive(Debug, Clone)]
-pub(crate) struct Fitness(watch::Receiver<bool>);
+pub(crate) struct Fitness(watch::Receiver<Findings>);
+
+/// What was found out so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Findings {
+    keeps_record: bool,
+    is_alone: bool,
+}
+
+impl Findings {
+    fn are_fit(self) -> bool {
+        self.keeps_record && self.is_alone
+    }
+}
+
+/// Where it is told what was found out.
+#[derive(Debug, Clone)]
+pub(crate) struct Verdict(Arc<watch::Sender<Findings>>);
+
+impl Verdict {
+    fn keeps_record(&self, keeps_record: bool) {
+        self.0.send_modify(|findings| findings.keeps_record = keeps_record);
+    }
+
+    pub(crate) fn is_alone(&self, is_alone: bool) {
+        self.0.send_modify(|findings| findings.is_alone = is_alone);
+    }
+}
 
 impl Fitness {
-    /// Not fit yet, and where it is told.
-    pub(crate) fn new() -> (watch::Sender<bool>, Self) {
-        let (told, fitness) = watch::channel(false);
-        (told, Self(fitness))
+    /// Not fit yet, and where it is told. A dialect that replaces no other operator is alone.
+    pub(crate) fn new(has_rival: bool) -> (Verdict, Self) {
+        let (told, fitness) = watch::channel(Findings { keeps_record: false, is_alone: !has_rival });
+        (Verdict(Arc::new(told)), Self(fitness))
     }
 
     pub(crate) fn is_fit(&self) -> bool {
-        *self.0.borrow()
+        self.0.borrow().are_fit()
     }
 
     /// Waits until it is fit, or until it is not.
     pub(crate) async fn becomes(&self, fit: bool) {
-        if self.0.clone().wait_for(|known| *known == fit).await.is_err() {
+        if self.0.clone().wait_for(|findings| findings.are_fit() == fit).await.is_err() {
             // Whoever tells it has stopped: it stays as it is.
             std::future::pending::<()>().await;
         }
@@ -70,25 +99,24 @@ impl Fitness {
 /// The installed CRD of a dialect's hosts.
 pub(crate) struct Definition {
     client: Client,
-    herald: Arc<Herald>,
+    notices: Notices,
     /// The last answer, and its ETag.
     known: Option<(HeaderValue, Fate)>,
     warned: bool,
-    told: HashSet<String>,
 }
 
 impl Definition {
     pub(crate) fn new(client: Client, herald: Arc<Herald>) -> Self {
-        Self { client, herald, known: None, warned: false, told: HashSet::new() }
+        Self { client, notices: Notices::new(herald), known: None, warned: false }
     }
 
     /// Follows the definition for as long as it is polled, and tells whether it is fit.
-    pub(crate) async fn follow<D: HostDialect>(mut self, hosts: Api<D::Host>, fitness: watch::Sender<bool>) {
+    pub(crate) async fn follow<D: HostDialect>(mut self, hosts: Api<D::Host>, verdict: Verdict) {
         loop {
             self.is_fit::<D>(&hosts).await;
-            fitness.send_replace(true);
+            verdict.keeps_record(true);
             self.is_unfit::<D>().await;
-            fitness.send_replace(false);
+            verdict.keeps_record(false);
         }
     }
 
@@ -99,13 +127,14 @@ impl Definition {
             if !std::mem::replace(&mut self.warned, true) {
                 error!("{} Nothing is done to {} until then.", sentence::<D>(), D::Host::plural(&()));
             }
-            self.tell::<D>(hosts).await;
+            let message = format!("{} Nothing is done to the host until then.", sentence::<D>());
+            self.notices.tell::<D>(hosts, REASON, &message).await;
             tokio::time::sleep(SOON_AGAIN).await;
         }
         if std::mem::take(&mut self.warned) {
             info!("the CustomResourceDefinition of {} keeps {} now", D::Host::plural(&()), path::<D>());
         }
-        self.told.clear();
+        self.notices.forget();
     }
 
     /// Returns when the record is no longer kept.
@@ -166,17 +195,34 @@ impl Definition {
         self.known = mark.map(|mark| (mark, fate));
         Ok(fate)
     }
+}
+
+/// Events on all hosts of a dialect that nothing is done to.
+pub(crate) struct Notices {
+    herald: Arc<Herald>,
+    /// Hosts that were told.
+    told: HashSet<String>,
+}
+
+impl Notices {
+    pub(crate) fn new(herald: Arc<Herald>) -> Self {
+        Self { herald, told: HashSet::new() }
+    }
+
+    /// It is over: the next time is news again.
+    pub(crate) fn forget(&mut self) {
+        self.told.clear();
+    }
 
     /// Sends one event per host that says what is wrong.
-    async fn tell<D: HostDialect>(&mut self, hosts: &Api<D::Host>) {
+    pub(crate) async fn tell<D: HostDialect>(&mut self, hosts: &Api<D::Host>, reason: &str, message: &str) {
         let mut page = ListParams::default().limit(PAGE);
         loop {
             let listed: kube::Result<ObjectList<_>> = hosts.list_metadata(&page).await;
             let Ok(listed) = listed.inspect_err(|error| debug!(%error, "cannot list hosts")) else { return };
             for host in &listed.items {
                 if self.told.insert(host.metadata.uid.clone().unwrap_or_default()) {
-                    let message = format!("{} Nothing is done to the host until then.", sentence::<D>());
-                    let news = News { warning: true, reason: REASON.to_owned(), message };
+                    let news = News { warning: true, reason: reason.to_owned(), message: message.to_owned() };
                     self.herald.tell(reference::<D>(host), news);
                 }
             }

@@ -9,6 +9,8 @@ use kube::ResourceExt;
 
 use crate::companions::Companion;
 use crate::depot::{Depot, Session, Shipment};
+pub use crate::herald::News;
+pub use crate::marks::Mark;
 use crate::object::{Object, ObjectId};
 use crate::relatives::{Related, Relative};
 use crate::roster::{Free, Offer};
@@ -43,6 +45,15 @@ pub trait HostDialect: Send + Sync + 'static {
     /// The field that names the Secret with bootstrap data.
     const BOOTSTRAP_FIELD: &'static str;
 
+    /// The Lease of the operator that this dialect replaces. While it is held, in whatever namespace, nothing is done to any object of the
+    /// dialect.
+    const RIVAL_LEASE: Option<&'static str> = None;
+
+    /// How it marks the objects that its hosts need ([`HostDialect::marked`]).
+    const MARK: Option<Mark> = None;
+    /// Finalizers of another operator on the related objects that belong to a host: taken off when the host goes.
+    const COMPANION_FINALIZERS: &'static [&'static str] = &[];
+
     /// Kinds of objects that its hosts depend on, beside Secrets.
     fn relatives() -> Vec<Relative> {
         Vec::new()
@@ -53,13 +64,20 @@ pub trait HostDialect: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The objects that bear the dialect's mark on behalf of this host, if they exist. They are Secrets or of a kind that the dialect has in
+    /// their place.
+    fn marked(_: &View<'_, Self::Host>) -> Vec<ObjectId> {
+        Vec::new()
+    }
+
     /// How much its owner wants it to be looked after.
     fn attention(view: &View<'_, Self::Host>) -> Attention;
 
     /// What is wanted of the host.
     fn goal(view: &View<'_, Self::Host>) -> Goal;
 
-    /// What another operator has left in its status that tells how it stands with the server. Asked only of hosts that we know nothing of.
+    /// What another operator has left in its status that tells how it stands with the server. Asked only of hosts that we know nothing of,
+    /// and of adopted ones.
     fn proof(_: &View<'_, Self::Host>) -> Option<Proof> {
         None
     }
@@ -106,9 +124,10 @@ pub trait HostDialect: Send + Sync + 'static {
     /// Whether the status says that the host is paused.
     fn shows_pause(host: &Self::Host) -> bool;
 
-    /// The dialect's word for a phase, or for the reason of an event; the engine names phases by its own words.
-    fn event_reason(reason: &'static str) -> &'static str {
-        reason
+    /// The dialect's word for a phase, or for the reason of an event; the engine names phases by its own words. `None` if the dialect
+    /// has no such event: then nothing is sent.
+    fn event_reason(reason: &'static str) -> Option<&'static str> {
+        Some(reason)
     }
 
     /// What it calls the things that sentences speak of.
@@ -166,6 +185,8 @@ pub struct Outcome<'a, H> {
     pub seen: Option<&'a Seen>,
     /// What the boot service tells of the current deployment.
     pub session: Option<&'a Session>,
+    /// The version of the credentials that are used; `None` if there are none.
+    pub credentials: Option<&'a str>,
     /// The time.
     pub now: Timestamp,
 }
@@ -180,6 +201,9 @@ pub struct Writes {
     pub companions: Vec<Companion>,
     /// The new status; `None` when it says the same as the present one.
     pub status: Option<serde_json::Value>,
+    /// Events beside those of the step. They are sent when all this has been written, every time that they are in here: say them
+    /// together with the change of the status that they tell of.
+    pub events: Vec<News>,
 }
 
 /// How to speak to a BMC, as an object describes it.

@@ -15,6 +15,8 @@ use crate::depot::Deliveries;
 use crate::dialect::HostDialect as _;
 #[cfg(test)]
 use crate::dialect::foreign::ForeignHosts;
+use crate::marks::Mark;
+use crate::metal3;
 #[cfg(test)]
 use crate::objects::ObjectDialect as _;
 use crate::relatives::Relative;
@@ -28,6 +30,8 @@ use crate::wiring::Wiring;
 pub enum Dialect {
     /// Our own.
     Beskar7,
+    /// Metal3's.
+    Metal3,
     /// One of other people, in tests.
     #[cfg(test)]
     Foreign,
@@ -38,12 +42,13 @@ pub enum Dialect {
 
 impl Dialect {
     /// All that there are.
-    pub const ALL: [Self; 1] = [Self::Beskar7];
+    pub const ALL: [Self; 2] = [Self::Beskar7, Self::Metal3];
 
     /// Its name, as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Beskar7 => beskar7::Hosts::NAME,
+            Self::Metal3 => metal3::Hosts::NAME,
             #[cfg(test)]
             Self::Foreign => ForeignHosts::NAME,
             #[cfg(test)]
@@ -57,10 +62,23 @@ impl Dialect {
             Self::Beskar7 => {
                 [beskar7::Hosts::relatives(), beskar7::Claims::relatives()].into_iter().flatten().collect()
             }
+            Self::Metal3 => metal3::Hosts::relatives(),
             #[cfg(test)]
             Self::Foreign => [ForeignHosts::relatives(), ForeignClaims::relatives()].into_iter().flatten().collect(),
             #[cfg(test)]
             Self::Blades => [Blades::relatives(), Consoles::relatives()].into_iter().flatten().collect(),
+        }
+    }
+
+    /// How it marks the objects that its hosts need.
+    pub(crate) fn mark(self) -> Option<Mark> {
+        match self {
+            Self::Beskar7 => beskar7::Hosts::MARK,
+            Self::Metal3 => metal3::Hosts::MARK,
+            #[cfg(test)]
+            Self::Foreign => ForeignHosts::MARK,
+            #[cfg(test)]
+            Self::Blades => Blades::MARK,
         }
     }
 
@@ -71,6 +89,9 @@ impl Dialect {
                 let hosts = wiring.hosts::<beskar7::Hosts>();
                 wiring.claims::<beskar7::Claims>(&hosts);
                 wiring.clusters::<beskar7::Clusters, _>(&hosts);
+            }
+            Self::Metal3 => {
+                wiring.hosts::<metal3::Hosts>();
             }
             #[cfg(test)]
             Self::Foreign => {
@@ -89,6 +110,8 @@ impl Dialect {
     pub(crate) fn deliver<'a>(self, deliveries: &'a Deliveries, selection: &'a Selection) -> BoxFuture<'a, ()> {
         match self {
             Self::Beskar7 => deliveries.follow::<beskar7::Hosts>(selection).boxed(),
+            // What they boot is not ours to serve.
+            Self::Metal3 => std::future::pending().boxed(),
             #[cfg(test)]
             Self::Foreign => deliveries.follow::<ForeignHosts>(selection).boxed(),
             #[cfg(test)]
@@ -126,9 +149,9 @@ mod tests {
         for dialect in Dialect::ALL {
             assert_eq!(dialect.to_string().parse(), Ok(dialect));
         }
-        for unknown in ["", "Beskar7", "metal3", "beskar7 "] {
+        for unknown in ["", "Beskar7", "metal", "beskar7 "] {
             let told = unknown.parse::<Dialect>().unwrap_err().to_string();
-            assert_eq!(told, format!("there is no dialect {unknown:?}; this version knows: beskar7"));
+            assert_eq!(told, format!("there is no dialect {unknown:?}; this version knows: beskar7, metal3"));
         }
     }
 }

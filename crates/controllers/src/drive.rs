@@ -177,7 +177,7 @@ mod tests {
         let writer = Writer::new(client.clone(), Metrics::default(), "witness", ours);
         let witness = Arc::new(Witness { gone: Mutex::default(), writer });
         let api = crate::object::api(&client, None);
-        let (_, fitness) = Fitness::new();
+        let (_, fitness) = Fitness::new(false);
         let driven = drive(witness.clone(), api, watcher::Config::default(), futures::stream::pending(), fitness);
         tokio::time::timeout(Duration::from_mins(2), driven).await.unwrap_err();
         // Once each, however often it is listed; a namesake before the new one is looked at.

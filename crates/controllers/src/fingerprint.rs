@@ -25,8 +25,17 @@ pub(crate) fn digest(text: &str) -> String {
     })
 }
 
-/// How a BMC would be spoken to now: it changes when the object, a Secret or the trust does.
-pub(crate) fn inputs(connection: &Connection, vault: &Vault) -> String {
+/// How a BMC would be spoken to now: it changes when the object, a Secret or the trust does. What version 0.1.0 has made of the same is the
+/// answer where that is `stored`: an upgrade must not lift a hold.
+pub(crate) fn inputs<'a>(connection: &Connection, vault: &Vault, stored: impl IntoIterator<Item = &'a str>) -> String {
+    let mut stored = stored.into_iter().peekable();
+    if stored.peek().is_some() {
+        let versions: Vec<_> = connection.secrets().map(|secret| vault.former_version(secret)).collect();
+        let former = digest(&inputs_words(connection, &versions));
+        if stored.any(|stored| stored == former) {
+            return former;
+        }
+    }
     digest(&inputs_words(connection, &versions(connection, vault)))
 }
 

@@ -265,11 +265,11 @@ impl Hands {
         });
     }
 
-    /// The inventory is stored in the status: no need to keep it twice.
-    pub fn drop_hardware(&self, key: &ObjectId) {
-        if let Some(Ok(seen)) =
-            self.desks().hosts.get_mut(key).and_then(|desk| desk.sight.as_mut()).map(|sight| &mut sight.seen)
-        {
+    /// The inventory of this look is stored in the status: no need to keep it twice. That of a newer look is kept.
+    pub fn drop_hardware(&self, key: &ObjectId, stored: &BmcSight) {
+        let mut desks = self.desks();
+        let sight = desks.hosts.get_mut(key).and_then(|desk| desk.sight.as_mut()).filter(|sight| *sight == stored);
+        if let Some(Ok(seen)) = sight.map(|sight| &mut sight.seen) {
             seen.hardware = None;
         }
     }

@@ -23,10 +23,13 @@ pub(crate) struct Herald {
 
 /// The content of an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct News {
-    pub(crate) warning: bool,
-    pub(crate) reason: String,
-    pub(crate) message: String,
+pub struct News {
+    /// Whether somebody should look after it.
+    pub warning: bool,
+    /// One word, for programs.
+    pub reason: String,
+    /// A sentence, for people.
+    pub message: String,
 }
 
 impl Herald {

@@ -11,8 +11,8 @@ use bmc::Endpoint;
 use engine::failure::{Failure, Kind};
 use engine::hardware::is_same_uuid;
 use engine::host::{
-    Act, Anchor, Ask, BmcSight, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Phase, Presence, Remembered, Road,
-    Sight, Step, Waiting, step,
+    Act, Anchor, Ask, BmcSight, Deletion, Goal, Happening, Hold, Inquiry, Milestone, Phase, Presence, Proof, Record,
+    Remembered, Road, Sight, Step, Waiting, step,
 };
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
@@ -35,6 +35,7 @@ use crate::fingerprint;
 use crate::hands::{Hands, Job, Line};
 use crate::herald::{Herald, News};
 use crate::index::Index;
+use crate::marks::Marks;
 use crate::metrics::Metrics;
 use crate::object::ObjectId;
 use crate::relatives::{Dependents, Related};
@@ -57,6 +58,12 @@ struct Paused {
     stranger: bool,
 }
 
+/// A step, and the look that it was decided on: what is stored of a server is what was decided on, whatever is seen meanwhile.
+struct Decision {
+    step: Step,
+    bmc: Option<BmcSight>,
+}
+
 /// What all reconciles of one dialect share.
 pub struct HostLoop<D: HostDialect> {
     pub(crate) client: Client,
@@ -64,6 +71,7 @@ pub struct HostLoop<D: HostDialect> {
     pub(crate) dependents: Arc<Dependents>,
     pub(crate) related: Related,
     pub(crate) companions: Companions,
+    pub(crate) marks: Marks,
     pub(crate) vault: Vault,
     pub(crate) hands: Arc<Hands>,
     pub(crate) brake: Arc<Brake>,
@@ -160,7 +168,8 @@ impl<D: HostDialect> HostLoop<D> {
     fn list(&self, view: &View<'_, D::Host>) {
         let connection = self.index.put::<D>(view);
         let secrets = connection.iter().flat_map(Connection::secrets).cloned();
-        self.dependents.set(&ObjectId::of(view.object), secrets.chain(D::depends_on(view)).collect());
+        let others = D::depends_on(view).into_iter().chain(D::marked(view));
+        self.dependents.set(&ObjectId::of(view.object), secrets.chain(others).collect());
     }
 
     /// Decides, and tells when to look again if nothing changes before.
@@ -198,7 +207,7 @@ impl<D: HostDialect> HostLoop<D> {
         }
         let case = self.case(&view, key, goal);
         match self.step(&case).await {
-            Ok(step) => self.carry_out(&case, step).await,
+            Ok(decision) => self.carry_out(&case, decision).await,
             Err(Paused { why, number, look, stranger }) => {
                 let sight = self.hands.sight(&case.key);
                 let seen = shown(sight.as_ref(), &case, stranger);
@@ -212,13 +221,14 @@ impl<D: HostDialect> HostLoop<D> {
     fn case<'a>(&self, view: &View<'a, D::Host>, key: ObjectId, goal: Goal) -> Case<'a, D> {
         let host = view.object;
         let (anchor, record) = (anchor(host), D::record(host));
-        let is_known = record.is_some() || !matches!(anchor, Ok(None));
-        let proof = if is_known { None } else { D::proof(view) };
+        let proof = proof::<D>(view, &anchor, record.as_ref());
         let remembered = Remembered { anchor, record, proof };
         let known = remembered.anchor.as_ref().ok().and_then(Option::as_ref);
         let connection = D::connection(view, known.or(remembered.record.as_ref().map(|record| &record.anchor)));
         let (inputs, target) = match &connection {
-            Ok(connection) => (fingerprint::inputs(connection, &self.vault), connection.target()),
+            Ok(connection) => {
+                (fingerprint::inputs(connection, &self.vault, stored_inputs(&remembered)), connection.target())
+            }
             // An address that makes no sense says nothing about the server of a host in use; a free host has none then.
             Err(failure) => {
                 let known = remembered.record.as_ref().filter(|record| record.anchor.is_in_use());
@@ -230,7 +240,7 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     /// Steps, answering the questions that the step asks on the way.
-    async fn step(&self, case: &Case<'_, D>) -> Result<Step, Paused> {
+    async fn step(&self, case: &Case<'_, D>) -> Result<Decision, Paused> {
         let bmc = self.hands.sight(&case.key);
         if let Some(identity) = bmc.as_ref().and_then(|bmc| identity(bmc, case)) {
             // Whoever has the lesser right learns that now, and not at its next look.
@@ -279,7 +289,7 @@ impl<D: HostDialect> HostLoop<D> {
             }
             next = step(&case.goal, case.remembered.clone(), &sight);
         }
-        Ok(next)
+        Ok(Decision { step: next, bmc: sight.bmc })
     }
 
     /// A host whose cluster is paused is looked at, but nothing is done to it.
@@ -324,11 +334,13 @@ impl<D: HostDialect> HostLoop<D> {
 
     async fn connect(&self, case: &Case<'_, D>) -> Result<(), Failure> {
         let connection = case.connection.as_ref().map_err(Clone::clone)?;
-        connect(&self.hands, &self.vault, &case.key, connection, [D::CREDENTIALS_FIELD, D::CA_BUNDLE_FIELD]).await
+        let (fields, stored) = ([D::CREDENTIALS_FIELD, D::CA_BUNDLE_FIELD], stored_inputs(&case.remembered));
+        connect(&self.hands, &self.vault, &case.key, connection, fields, stored).await
     }
 
     /// Stores the anchor, then the status, then hands the acts over: in this order, or not at all.
-    async fn carry_out(&self, case: &Case<'_, D>, step: Step) -> Result<Option<Duration>, WriteError> {
+    async fn carry_out(&self, case: &Case<'_, D>, decision: Decision) -> Result<Option<Duration>, WriteError> {
+        let Decision { step, bmc } = decision;
         let key = &case.key;
         if step.finished {
             self.publish_events(case.host, &step);
@@ -344,29 +356,36 @@ impl<D: HostDialect> HostLoop<D> {
             self.submit(key, step.record.acted, Vec::new(), step.look);
             return Ok(self.next_time(step.again));
         }
-        let sight = self.hands.sight(key);
         let session = self.session(key, step.record.anchor.deployment.as_deref());
+        let credentials =
+            case.connection.as_ref().ok().and_then(|connection| self.vault.data_version(&connection.credentials));
         let writes = D::render(&Outcome {
             host: case.host,
             related: &self.related,
             goal: &case.goal,
             step: &step,
-            seen: shown(sight.as_ref(), case, step.stranger),
+            seen: shown(bmc.as_ref(), case, step.stranger),
             session: session.as_ref(),
+            credentials: credentials.as_deref(),
             now: self.clock.now(),
         });
         let anchored = self.store_anchor(case, &step, writes.object).await?;
         for companion in &writes.companions {
             self.companions.settle(companion, &self.related).await?;
         }
+        let host = anchored.as_ref().unwrap_or(case.host);
         if let Some(status) = writes.status {
-            self.writer.status(anchored.as_ref().unwrap_or(case.host), status).await?;
+            self.writer.status(host, status).await?;
         }
+        let marks_again = self.mark(host).await;
         self.observe_transition(case, &step);
         self.publish_events(case.host, &step);
+        for news in writes.events {
+            self.herald.tell(case.host.object_ref(&()), news);
+        }
         self.close_sessions(key, step.record.anchor.deployment.as_deref());
-        if step.record.inspected {
-            self.hands.drop_hardware(key);
+        if let Some(stored) = bmc.filter(|_| step.record.inspected) {
+            self.hands.drop_hardware(key, &stored);
         }
         self.settle_slot(case, &step);
         if let Some(cause) = &step.cause {
@@ -375,7 +394,17 @@ impl<D: HostDialect> HostLoop<D> {
             info!(host = %key, acts = acts.join(", "), reason = cause.name(), cause = why, "acting on the server");
         }
         self.submit(key, step.record.acted, step.acts, step.look);
-        Ok(self.next_time(step.again))
+        Ok(self.next_time(step.again).into_iter().chain(marks_again).min())
+    }
+
+    /// Marks what the host needs. A host that may go without us would leave its marks behind.
+    async fn mark(&self, host: &D::Host) -> Option<Duration> {
+        let mark = D::MARK.as_ref()?;
+        let is_held = host.finalizers().iter().any(|finalizer| finalizer == D::FINALIZER);
+        if !is_held || host.meta().deletion_timestamp.is_some() {
+            return None;
+        }
+        self.marks.settle(host, mark, &D::marked(&self.view(host))).await
     }
 
     /// A deployment that an earlier leader began keeps its slot, and who waited for one its place. The whole fleet is listed before
@@ -442,7 +471,7 @@ impl<D: HostDialect> HostLoop<D> {
         let host = case.host;
         // A host that was only looked at has nothing to protect: one write less for each of a thousand.
         let is_bare = step.record.anchor == Anchor::default() && !host.annotations().contains_key(ANCHOR_ANNOTATION);
-        if is_bare && step.acts.is_empty() && change.is_none() {
+        if is_bare && step.acts.is_empty() && change.is_none() && D::MARK.is_none() {
             return Ok(None);
         }
         let mut patch = change.unwrap_or_else(|| json!({}));
@@ -461,6 +490,10 @@ impl<D: HostDialect> HostLoop<D> {
     }
 
     async fn let_go(&self, host: &D::Host, key: &ObjectId) -> Result<(), WriteError> {
+        if let Some(mark) = &D::MARK {
+            self.marks.release(host, mark, &D::marked(&self.view(host))).await?;
+        }
+        self.companions.release(key, D::COMPANION_FINALIZERS, &self.related).await?;
         self.writer.let_go(host, D::FINALIZER).await?;
         info!(host = %key, "host removed");
         self.retire(key);
@@ -511,7 +544,8 @@ impl<D: HostDialect> HostLoop<D> {
         let phase = step.record.phase;
         if let Some(before) = before.filter(|before| before.phase != phase) {
             let spent = step.record.since.duration_since(before.since);
-            let (from, to) = (D::event_reason(before.phase.as_str()), D::event_reason(phase.as_str()));
+            let [from, to] =
+                [before.phase, phase].map(|phase| D::event_reason(phase.as_str()).unwrap_or(phase.as_str()));
             self.metrics.left_state(D::NAME, from, spent.unsigned_abs());
             info!(host = %case.key, from, to, "state");
         }
@@ -539,9 +573,10 @@ impl<D: HostDialect> HostLoop<D> {
             if is_phase(event) && Some(position) != last {
                 continue;
             }
-            let reason = D::event_reason(event.name()).to_owned();
-            let news = News { warning: event.is_warning(), reason, message: event.tell(D::words()) };
-            self.herald.tell(host.object_ref(&()), news);
+            if let Some(reason) = D::event_reason(event.name()) {
+                let (warning, message) = (event.is_warning(), event.tell(D::words()));
+                self.herald.tell(host.object_ref(&()), News { warning, reason: reason.to_owned(), message });
+            }
         }
     }
 }
@@ -553,6 +588,7 @@ pub(crate) async fn connect(
     key: &ObjectId,
     connection: &Connection,
     [credentials_field, ca_field]: [&str; 2],
+    stored: Vec<&str>,
 ) -> Result<(), Failure> {
     let credentials = vault.credentials(&connection.credentials, credentials_field).await?;
     let trust = vault.trust(&connection.trust, ca_field).await?;
@@ -563,13 +599,34 @@ pub(crate) async fn connect(
         system: connection.system.clone(),
     };
     // Of what was read just now, which may be newer than what this began with: a password is tried once.
-    let inputs = fingerprint::inputs(connection, vault);
+    let inputs = fingerprint::inputs(connection, vault, stored);
     hands.connect(key, &inputs, line).map_err(|failure| match &connection.trust {
         TrustWish::CaBundle(secret) if failure.kind == Kind::TrustInvalid => {
             Failure::new(failure.kind, format!("{failure} ({secret:#}). Correct it; the change is noticed at once."))
         }
         _ => failure,
     })
+}
+
+/// The inputs that holds and faults are stored for.
+fn stored_inputs(remembered: &Remembered) -> Vec<&str> {
+    let record = remembered.record.as_ref();
+    let anchors = remembered.anchor.iter().flatten().chain(record.map(|record| &record.anchor));
+    let held = anchors.filter_map(|anchor| anchor.hold.as_ref()).map(|hold| hold.inputs.as_str());
+    let faults = record.into_iter().flat_map(|record| [&record.fault, &record.beneath]).flatten();
+    held.chain(faults.map(|fault| fault.inputs.as_str())).collect()
+}
+
+/// What another operator has left behind, for hosts that we know nothing of. Of an adopted one we know no more than that it was in use.
+fn proof<D: HostDialect>(
+    view: &View<'_, D::Host>,
+    anchor: &Result<Option<Anchor>, Failure>,
+    record: Option<&Record>,
+) -> Option<Proof> {
+    // What cannot be read is not unknown.
+    let annotated = anchor.as_ref().ok()?.as_ref();
+    let newest = record.map(|record| &record.anchor).into_iter().chain(annotated).max_by_key(|anchor| anchor.seq);
+    if newest.is_none_or(|anchor| anchor.adopted) { D::proof(view) } else { None }
 }
 
 /// The last good look, if it was at the server of this host.
@@ -614,6 +671,31 @@ mod tests {
 
     use super::*;
     use crate::beskar7::PhysicalHosts;
+    use crate::simulation::Blades;
+
+    #[test]
+    fn what_another_operator_has_left_behind_counts_only_where_we_know_no_better() {
+        let of = |seq, adopted| Anchor { seq, adopted, ..Anchor::default() };
+        let record = |anchor| {
+            let record = json!({ "phase": "Provisioned", "since": "2026-11-18T08:00:00Z" });
+            Record { anchor, ..serde_json::from_value(record).unwrap() }
+        };
+        let blade = json!({ "metadata": { "name": "a" }, "spec": { "console": "a" }, "status": { "deployed": true } });
+        let blade = serde_json::from_value(blade).unwrap();
+        let table = [
+            ("nothing is known", Ok(None), None, true),
+            ("adopted", Ok(Some(of(1, true))), None, true),
+            ("adopted, and the annotation is lost", Ok(None), Some(record(of(1, true))), true),
+            ("adopted, as an old manifest says", Ok(Some(of(1, true))), Some(record(of(2, false))), false),
+            ("ours", Ok(Some(of(2, false))), Some(record(of(1, true))), false),
+            ("ours, and the status is lost", Ok(Some(of(1, false))), None, false),
+            ("unreadable", Err(Failure::new(Kind::AnchorUnreadable, "none")), None, false),
+        ];
+        for (what, anchor, record, counts) in table {
+            let proof = proof::<Blades>(&View::alone(&blade), &anchor, record.as_ref());
+            assert_eq!(proof, counts.then_some(Proof::Deployed), "{what}");
+        }
+    }
 
     #[test]
     fn nothing_of_another_server_is_shown_or_remembered_as_this_ones() {

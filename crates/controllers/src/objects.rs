@@ -17,6 +17,7 @@ use crate::dialect::{Connection, View, Writes};
 use crate::drive::Loop;
 use crate::fingerprint;
 use crate::hands::{Hands, Job};
+use crate::herald::Herald;
 use crate::host::connect;
 use crate::object::{Object, ObjectId};
 use crate::relatives::{Dependents, Related, Relative};
@@ -84,6 +85,7 @@ pub(crate) struct ObjectLoop<D: ObjectDialect> {
     pub(crate) hands: Arc<Hands>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) depot: Option<Arc<Depot>>,
+    pub(crate) herald: Arc<Herald>,
     pub(crate) writer: Writer<D::Object>,
 }
 
@@ -146,7 +148,7 @@ impl<D: ObjectDialect> ObjectLoop<D> {
         let known = connection.iter().flatten().flat_map(Connection::secrets).cloned();
         self.dependents.set(key, known.chain(D::depends_on(view)).collect());
         let inputs = match &connection {
-            Some(Ok(connection)) => fingerprint::inputs(connection, &self.vault),
+            Some(Ok(connection)) => fingerprint::inputs(connection, &self.vault, []),
             Some(Err(failure)) => fingerprint::digest(&failure.to_string()),
             None => return D::step(view, None),
         };
@@ -159,7 +161,9 @@ impl<D: ObjectDialect> ObjectLoop<D> {
                 break;
             }
             let way = match &connection {
-                Some(Ok(connection)) => connect(&self.hands, &self.vault, key, connection, D::SECRET_FIELDS).await,
+                Some(Ok(connection)) => {
+                    connect(&self.hands, &self.vault, key, connection, D::SECRET_FIELDS, vec![]).await
+                }
                 Some(Err(failure)) => Err(failure.clone()),
                 None => break,
             };
@@ -173,7 +177,7 @@ impl<D: ObjectDialect> ObjectLoop<D> {
 
     /// The object with its finalizer, its companions, its status: in this order, or not at all.
     async fn write(&self, object: &D::Object, ours: bool, writes: Writes, protect: bool) -> Result<(), WriteError> {
-        let Writes { object: change, companions, status } = writes;
+        let Writes { object: change, companions, status, events } = writes;
         let mut patch = change.unwrap_or_else(|| json!({}));
         if protect && !ours && object.meta().deletion_timestamp.is_none() {
             patch["metadata"]["finalizers"] = with_finalizer(object, D::FINALIZER);
@@ -185,6 +189,9 @@ impl<D: ObjectDialect> ObjectLoop<D> {
         }
         if let Some(status) = status {
             self.writer.status(written.as_ref().unwrap_or(object), status).await?;
+        }
+        for news in events {
+            self.herald.tell(object.object_ref(&()), news);
         }
         Ok(())
     }

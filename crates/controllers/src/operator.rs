@@ -15,14 +15,15 @@ use tracing::warn;
 
 use crate::brake::{Brake, BrakeConfig};
 use crate::clock::Clock;
-use crate::depot::{BootConfig, BootError, Depot};
+use crate::depot::{BootConfig, BootError, Depot, Sessions};
 use crate::dialects::Dialect;
 use crate::hands::{Dial, Hands};
 use crate::herald::Herald;
 use crate::index::Index;
 use crate::leader::{Elector, LeaderError, Outcome, Timing};
+use crate::marks::Mark;
 use crate::metrics::Metrics;
-use crate::object::KindId;
+use crate::object::{self, KindId};
 use crate::probes::{self, ProbeError, Readiness};
 use crate::relatives::{self, Dependents, Relative, Setting};
 use crate::watches::{Selection, Wakeups};
@@ -162,6 +163,7 @@ impl Operator {
             namespace: self.config.namespace.clone(),
             dependents: dependents.clone(),
             wake: wake.clone(),
+            labels: self.dialects().into_iter().filter_map(Dialect::mark).flat_map(Mark::labels).collect(),
         };
         let declared = self.dialects().into_iter().flat_map(Dialect::relatives);
         let declared = [Relative::with_credentials::<Secret>()].into_iter().chain(declared);
@@ -196,6 +198,7 @@ impl Operator {
         let mut wiring = Wiring::new(self, &shared, wakeups);
         self.dialects().into_iter().for_each(|dialect| dialect.wire(&mut wiring));
         let (fitness, has_cluster_api) = (wiring.fitness.clone(), wiring.has_cluster_api);
+        let has_hosts_of_the_cluster = wiring.has_hosts_of_the_cluster;
         let (loops, wakeups) = wiring.into_loops();
         if term.run_until_cancelled(shared.vault.is_complete(&[KindId::of::<Secret>()])).await.is_some() {
             let tell_ready = async {
@@ -210,9 +213,11 @@ impl Operator {
                 }
             };
             let follow_sessions = async {
-                if shared.depot.is_some() {
-                    shared.sessions.follow(self.selection().api(), &shared.wake).await;
-                }
+                let Some(boot) = &self.config.boot else { return };
+                let ours = self.config.namespace.as_deref();
+                let namespaces = Sessions::namespaces(ours, &boot.key_namespace, has_hosts_of_the_cluster).into_iter();
+                let sessions = namespaces.map(|namespace| object::api(&self.client, namespace));
+                join_all(sessions.map(|sessions| shared.sessions.follow(sessions, &shared.wake))).await;
             };
             let work = async {
                 futures::join!(

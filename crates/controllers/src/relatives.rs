@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt as _, Stream, StreamExt as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use kube::core::PartialObjectMeta;
+use kube::core::{ApiResource, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::watcher::{Config, Event, watcher};
@@ -16,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::object::{KindId, Object, ObjectId, api};
-use crate::vault::{Keeper, Vault};
+use crate::vault::{Keeper, Vault, shorten};
 use crate::watches::{self, Change, Interruptions, Present, pauses};
 
 /// How many objects with credentials that were touched are read at once.
@@ -41,6 +42,8 @@ pub(crate) struct Setting {
     pub(crate) namespace: Option<String>,
     pub(crate) dependents: Arc<Dependents>,
     pub(crate) wake: UnboundedSender<ObjectId>,
+    /// The labels of objects with credentials that somebody asks for.
+    pub(crate) labels: Vec<&'static str>,
 }
 
 impl Relative {
@@ -67,15 +70,17 @@ impl Relative {
         let open = |setting: &Setting, _: &mut Related, vault: &mut Vault| {
             let (store, writer) = reflector::store::<PartialObjectMeta<K>>();
             vault.keep::<K>(store);
-            let (setting, vault) = (setting.clone(), vault.clone());
+            let (setting, vault, labels) = (setting.clone(), vault.clone(), setting.labels.clone());
             let mut interruptions = Interruptions::of(K::kind(&()));
             let objects = api::<PartialObjectMeta<K>>(&setting.client, setting.namespace.as_deref());
             let touched = watcher(objects, Config::default())
                 .backoff(pauses())
-                .modify(|object| {
-                    object.metadata.managed_fields = None;
-                    object.metadata.annotations = None;
-                    object.metadata.labels = None;
+                .modify(move |object| {
+                    shorten::<K>(&mut object.metadata);
+                    if let Some(known) = &mut object.metadata.labels {
+                        known.retain(|label, _| labels.contains(&label.as_str()));
+                    }
+                    object.metadata.labels.take_if(|labels| labels.is_empty());
                 })
                 .reflect(writer)
                 .touched_objects()
@@ -96,6 +101,7 @@ pub struct Related {
 trait Shelf: Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn value(&self, id: &ObjectId) -> Option<Value>;
+    fn find(&self, is_meant: &dyn Fn(&ObjectMeta) -> bool) -> Vec<(ObjectId, ApiResource, ObjectMeta)>;
     fn is_ready(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -106,6 +112,12 @@ impl<K: Object> Shelf for Store<K> {
 
     fn value(&self, id: &ObjectId) -> Option<Value> {
         serde_json::to_value(self.get(&id.object_ref())?.as_ref()).ok()
+    }
+
+    fn find(&self, is_meant: &dyn Fn(&ObjectMeta) -> bool) -> Vec<(ObjectId, ApiResource, ObjectMeta)> {
+        let all = self.state();
+        let meant = all.iter().filter(|object| is_meant(object.meta()));
+        meant.map(|object| (ObjectId::of(&**object), ApiResource::erase::<K>(&()), object.meta().clone())).collect()
     }
 
     fn is_ready(&self) -> BoxFuture<'_, ()> {
@@ -129,6 +141,17 @@ impl Related {
     #[cfg(test)]
     pub(crate) fn of<K: Object>(store: Store<K>) -> Self {
         Self { shelves: vec![(KindId::of::<K>(), Arc::new(store))] }
+    }
+
+    /// All objects that bear one of these finalizers and belong to somebody: they name it as an owner, or have its name.
+    pub(crate) fn held(&self, finalizers: &[&str], by: &ObjectId) -> Vec<(ObjectId, ApiResource, ObjectMeta)> {
+        let is_meant = |object: &ObjectMeta| {
+            let is_owned = object.owner_references.iter().flatten().any(|owner| Some(&owner.uid) == by.uid.as_ref());
+            let is_namesake = object.name.as_ref() == Some(&by.name) && object.namespace == by.namespace;
+            let mut held = object.finalizers.iter().flatten();
+            (is_owned || is_namesake) && held.any(|finalizer| finalizers.contains(&finalizer.as_str()))
+        };
+        self.shelves.iter().flat_map(|(_, shelf)| shelf.find(&is_meant)).collect()
     }
 
     /// An object of a declared kind, as the API server shows it.
@@ -350,7 +373,7 @@ mod tests {
     async fn whom_an_object_concerns_is_woken_also_when_it_names_another_or_is_gone() {
         let (wake, mut woken) = mpsc::unbounded_channel();
         let client = Client::new(Router::new(), "racks");
-        let setting = Setting { client, namespace: None, dependents: Arc::default(), wake };
+        let setting = Setting { client, namespace: None, dependents: Arc::default(), wake, labels: Vec::new() };
         let named = |name: &str, host: &str| -> Secret {
             object(json!({"metadata": {"name": name, "namespace": "racks", "uid": name, "labels": {"host": host}}}))
         };
@@ -391,7 +414,8 @@ mod tests {
         let (known, _writer) = reflector::store::<PartialObjectMeta<Secret>>();
         let (wake, mut woken) = mpsc::unbounded_channel();
         let client = secrets_server("slow");
-        let setting = Setting { client: client.clone(), namespace: None, dependents: Arc::default(), wake };
+        let setting =
+            Setting { client: client.clone(), namespace: None, dependents: Arc::default(), wake, labels: Vec::new() };
         let mut vault = Vault::new(client);
         vault.keep(known);
         for name in ["slow", "quick"] {

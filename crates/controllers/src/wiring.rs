@@ -14,7 +14,7 @@ use crate::claims::{ClaimDialect, ClaimLoop};
 use crate::cluster_api::ClusterApi;
 use crate::clusters::{ClusterDialect, ClusterLoop};
 use crate::companions::Companions;
-use crate::definition::{Definition, Fitness};
+use crate::definition::{Definition, Fitness, Notices};
 use crate::depot::{Depot, ImageCheck, Sessions};
 use crate::dialect::HostDialect;
 use crate::drive::{Loop, drive};
@@ -22,12 +22,14 @@ use crate::hands::Hands;
 use crate::herald::Herald;
 use crate::host::HostLoop;
 use crate::index::Index;
+use crate::marks::Marks;
 use crate::nodes::Nodes;
-use crate::object::{Object, ObjectId};
+use crate::object::{Object, ObjectId, Reach as _};
 use crate::objects::{ObjectDialect, ObjectLoop};
 use crate::operator::Operator;
 use crate::placer::Placer;
 use crate::relatives::{Dependents, Related, Relative};
+use crate::rival::Rival;
 use crate::roster::Roster;
 use crate::vault::Vault;
 use crate::watches::Wakeups;
@@ -77,6 +79,8 @@ pub(crate) struct Wiring<'a> {
     pub(crate) fitness: Vec<Fitness>,
     /// Whether one of the dialects belongs to Cluster API.
     pub(crate) has_cluster_api: bool,
+    /// Whether the hosts of one of the dialects have no namespace.
+    pub(crate) has_hosts_of_the_cluster: bool,
 }
 
 /// The hosts of a dialect, for those who claim them.
@@ -89,7 +93,17 @@ pub(crate) struct Hosts<D> {
 impl<'a> Wiring<'a> {
     pub(crate) fn new(operator: &'a Operator, shared: &'a Shared, wakeups: Wakeups) -> Self {
         let (loops, definitions, rosters, fitness) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { operator, shared, wakeups, loops, definitions, rosters, fitness, has_cluster_api: false }
+        Self {
+            operator,
+            shared,
+            wakeups,
+            loops,
+            definitions,
+            rosters,
+            fitness,
+            has_cluster_api: false,
+            has_hosts_of_the_cluster: false,
+        }
     }
 
     /// The loops, once they are all there, and what wakes them.
@@ -115,7 +129,7 @@ impl<'a> Wiring<'a> {
     /// The loop of hosts, which works while their definition is fit.
     pub(crate) fn hosts<D: HostDialect>(&mut self) -> Hosts<D> {
         let Self { operator, shared, .. } = *self;
-        let (told, fitness) = Fitness::new();
+        let (verdict, fitness) = Fitness::new(D::RIVAL_LEASE.is_some());
         let roster: Arc<Roster> = Arc::default();
         let work = HostLoop::<D> {
             client: operator.client.clone(),
@@ -123,6 +137,13 @@ impl<'a> Wiring<'a> {
             dependents: shared.dependents.clone(),
             related: shared.related.clone(),
             companions: self.companions(D::NAME, D::OURS),
+            marks: Marks::new(
+                shared.vault.clone(),
+                shared.dependents.clone(),
+                shared.herald.clone(),
+                operator.metrics.clone(),
+                D::NAME,
+            ),
             vault: shared.vault.clone(),
             hands: shared.hands.clone(),
             brake: shared.brake.clone(),
@@ -136,10 +157,14 @@ impl<'a> Wiring<'a> {
             sessions: shared.sessions.clone(),
         };
         let definition = Definition::new(operator.client.clone(), shared.herald.clone());
-        self.definitions.push(definition.follow::<D>(operator.selection().api(), told).boxed());
+        let rival = Rival::new(operator.client.clone(), operator.clock.clone(), operator.config.namespace.clone());
+        let notices = Notices::new(shared.herald.clone());
+        self.definitions.push(rival.follow::<D>(operator.selection().api(), notices, verdict.clone()).boxed());
+        self.definitions.push(definition.follow::<D>(operator.selection().api(), verdict).boxed());
         self.drive(work, fitness.clone(), shared.has_listed(&D::relatives()));
         self.fitness.push(fitness.clone());
         self.rosters.push(roster.clone());
+        self.has_hosts_of_the_cluster |= !<D::Host as kube::Resource>::Scope::HAS_NAMESPACES;
         info!(dialect = D::NAME, "watching hosts");
         Hosts { roster, fitness, dialect: PhantomData }
     }
@@ -194,6 +219,7 @@ impl<'a> Wiring<'a> {
             hands: shared.hands.clone(),
             clock: operator.clock.clone(),
             depot: shared.depot.clone(),
+            herald: shared.herald.clone(),
             writer: self.writer(O::NAME, O::OURS),
         };
         self.drive(work, hosts.fitness.clone(), shared.has_listed(&O::relatives()));

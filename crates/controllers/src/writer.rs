@@ -48,6 +48,12 @@ impl WriteError {
         matches!(self, Self::Refused { source, .. } if matches!(&**source, kube::Error::Api(status) if status.code == 404))
     }
 
+    /// Whether it would be refused again.
+    pub(crate) fn is_final(&self) -> bool {
+        let Self::Refused { source, .. } = self else { return false };
+        matches!(&**source, kube::Error::Api(status) if (400..500).contains(&status.code) && ![408, 429].contains(&status.code))
+    }
+
     /// How long to wait before the next try.
     pub(crate) fn pause(&self) -> Duration {
         match self {

@@ -26,7 +26,7 @@ mod web_server;
 mod workload;
 
 pub use cluster::{Account, AuditWrite, Cluster, Kubectl};
-pub use cluster_api::{CapiRelease, ClusterApi};
+pub use cluster_api::{CapiRelease, ClusterApi, Metal3, Move};
 pub use fetch::fetch_from;
 pub use iso::{Layout, build_fetching_iso, build_iso, build_menu_iso};
 pub use parts::home as part;

@@ -54,6 +54,20 @@ pub(super) const BOOT_SESSION: &[Column] = &[
     wide("Message", ".spec.problem.message", "What went wrong last, in a sentence"),
 ];
 
+/// What `kubectl get bmh` shows: as upstream's, in its order.
+pub(super) const BARE_METAL_HOST: &[Column] = &[
+    wide("Status", ".status.operationalStatus", "Whether all is well"),
+    column("State", ".status.provisioning.state", "Where the host is in its life"),
+    column("Consumer", ".spec.consumerRef.name", "Who uses the host"),
+    wide("BMC", ".spec.bmc.address", "Address of the BMC"),
+    column("Online", ".spec.online", "Whether the server is to be powered on"),
+    column("Error", ".status.errorType", "What kind of thing went wrong"),
+    AGE,
+];
+
+/// What `kubectl get hd` shows: as upstream's.
+pub(super) const HARDWARE_DATA: &[Column] = &[AGE];
+
 /// The Ready condition: what status.ready says once stays said, whatever becomes of the object.
 const READY: &str = r#".status.conditions[?(@.type=="Ready")].status"#;
 const CLUSTER_NAME: &str = r".metadata.labels.cluster\.x-k8s\.io/cluster-name";

@@ -1,6 +1,7 @@
 //! CRDs, generated from the types.
 
 mod columns;
+mod metal3;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceConversion, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -12,35 +13,50 @@ use crate::beskar7::{
 };
 use crate::boot::BootSession;
 use columns::Column;
+pub use metal3::metal3_crds;
 
 /// What stands above the generated YAML.
 const HEADER: &str = "# Generated from crates/api by `make manifests`. Do not edit.\n";
 
-/// The CRDs of all resources, in a stable order.
+/// The CRDs that an operator needs unless other dialects are named: those of Beskar7, and those of every operator.
 pub fn crds() -> Vec<CustomResourceDefinition> {
+    [beskar7_crds(), shared_crds()].concat()
+}
+
+/// The CRDs of Beskar7's own resources, in a stable order.
+pub fn beskar7_crds() -> Vec<CustomResourceDefinition> {
     vec![
         two_versions(crd::<PhysicalHost>(columns::PHYSICAL_HOST)),
         two_versions(crd::<Beskar7Machine>(columns::MACHINE)),
         two_versions(crd::<Beskar7MachineTemplate>(columns::TEMPLATE)),
         two_versions(crd::<Beskar7Cluster>(columns::CLUSTER)),
         two_versions(crd::<Beskar7ClusterTemplate>(columns::TEMPLATE)),
-        crd::<BootSession>(columns::BOOT_SESSION),
     ]
 }
 
-/// The same as YAML documents, ready for `kubectl apply`.
+/// The CRDs that every operator needs, whatever its dialects.
+pub fn shared_crds() -> Vec<CustomResourceDefinition> {
+    vec![crd::<BootSession>(columns::BOOT_SESSION)]
+}
+
+/// The CRDs of [`crds`] as YAML documents, ready for `kubectl apply`.
 pub fn crds_yaml() -> String {
-    let documents: Vec<_> = crds().iter().map(yaml).collect();
+    documents(&crds())
+}
+
+/// CRDs as YAML documents, ready for `kubectl apply`.
+pub fn documents(crds: &[CustomResourceDefinition]) -> String {
+    let documents: Vec<_> = crds.iter().map(yaml).collect();
     format!("{HEADER}---\n{}", documents.join("---\n"))
 }
 
-/// The same as the files of `config/crd`: name and content.
-pub fn crd_files() -> Vec<(String, String)> {
+/// CRDs as files: name and content. Those of [`crds`] are in `config/crd`, those of [`metal3_crds`] in `config/crd/metal3`.
+pub fn files(crds: &[CustomResourceDefinition]) -> Vec<(String, String)> {
     let file = |crd: &CustomResourceDefinition| {
         let name = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
         (name, format!("{HEADER}---\n{}", yaml(crd)))
     };
-    crds().iter().map(file).collect()
+    crds.iter().map(file).collect()
 }
 
 #[expect(clippy::expect_used, reason = "plain data that does not depend on input; tests write all of it")]

@@ -15,21 +15,25 @@ use crate::{config, read};
 
 #[test]
 fn the_committed_crds_are_the_generated_ones() {
-    for (name, generated) in api::crd_files() {
-        let path = config().join("crd").join(&name);
-        let committed = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(committed == generated, "config/crd/{name} does not match the types: run `make manifests`");
-        assert!(
-            read(config().join("crd/kustomization.yaml")).contains(&name),
-            "config/crd/kustomization.yaml does not list {name}"
-        );
+    for (folder, crds) in [("crd", api::crds()), ("crd/metal3", api::metal3_crds())] {
+        for (name, generated) in api::crd::files(&crds) {
+            let committed = std::fs::read_to_string(config().join(folder).join(&name)).unwrap_or_default();
+            assert!(committed == generated, "config/{folder}/{name} does not match the types: run `make manifests`");
+            assert!(
+                read(config().join(folder).join("kustomization.yaml")).contains(&format!("- {name}\n")),
+                "config/{folder}/kustomization.yaml does not list {name}"
+            );
+        }
     }
 }
 
 #[test]
 fn the_yaml_says_what_the_crds_say() {
-    let read_back: Vec<CustomResourceDefinition> = serde_saphyr::from_multiple(&api::crds_yaml()).unwrap();
-    assert_eq!(read_back, api::crds());
+    for crds in [api::crds(), api::metal3_crds()] {
+        let read_back: Vec<CustomResourceDefinition> =
+            serde_saphyr::from_multiple(&api::crd::documents(&crds)).unwrap();
+        assert_eq!(read_back, crds);
+    }
 }
 
 #[test]
@@ -164,6 +168,7 @@ pub(crate) fn specimen(schema: &Value) -> Value {
         ("string", Some("date-time")) => json!("2026-11-15T12:00:00Z"),
         ("string", _) => json!("text"),
         ("integer", _) => json!(7),
+        ("number", _) => json!(7.5),
         ("boolean", _) => json!(true),
         (other, _) => panic!("no specimen of {other}"),
     }

@@ -11,6 +11,7 @@ mod contract;
 mod crds;
 mod machines;
 mod manifests;
+mod metal3;
 mod roles;
 mod rules;
 mod server;

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 pub(super) const ORPHAN: &str = "orphan";
@@ -30,10 +32,37 @@ pub(super) struct Owner {
     pub(super) blocks: bool,
 }
 
+/// A field of an object.
 #[derive(Deserialize)]
-struct Outline<'a> {
-    #[serde(borrow)]
-    metadata: Metadata<'a>,
+#[serde(field_identifier, rename_all = "camelCase")]
+enum Field {
+    Metadata,
+    #[serde(other)]
+    Other,
+}
+
+/// Looks for the metadata of an object.
+struct Search<'s, 'de>(&'s mut Option<Metadata<'de>>);
+
+impl<'de> Visitor<'de> for Search<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(field) = fields.next_key()? {
+            match field {
+                Field::Metadata => {
+                    *self.0 = Some(fields.next_value()?);
+                    break;
+                }
+                Field::Other => drop(fields.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Deserialize)]
@@ -62,8 +91,7 @@ struct Reference {
 impl Facts {
     /// From the bytes of an object; `None` if it has no uid.
     pub(super) fn read(stored: &[u8]) -> Option<Self> {
-        let Metadata { uid, namespace, owner_references, finalizers, deletion_timestamp } =
-            serde_json::from_slice::<Outline<'_>>(stored).ok()?.metadata;
+        let Metadata { uid, namespace, owner_references, finalizers, deletion_timestamp } = metadata(stored)?;
         let waits_with =
             |wanted: &str| deletion_timestamp.is_some() && finalizers.iter().flatten().any(|found| found == wanted);
         Some(Self {
@@ -85,6 +113,15 @@ impl Facts {
     fn is_of_interest(&self) -> bool {
         !self.owners.is_empty() || self.foreground || self.orphan
     }
+}
+
+/// The metadata of an object. What comes behind it is most of the object, and is not read: at each start, all objects pass here before
+/// clients are answered.
+fn metadata(stored: &[u8]) -> Option<Metadata<'_>> {
+    let mut found = None;
+    // To stop in the middle of an object is an error, which means nothing here.
+    serde_json::Deserializer::from_slice(stored).deserialize_map(Search(&mut found)).ok();
+    found
 }
 
 /// Objects that have owners or wait, by their keys in the store.

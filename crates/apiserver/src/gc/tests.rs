@@ -340,6 +340,16 @@ fn only_what_has_owners_or_waits_is_remembered() {
     }
 }
 
+#[test]
+fn what_comes_behind_the_metadata_of_an_object_is_not_read() {
+    let facts = |text: &str| Facts::read(text.as_bytes());
+    let whole = r#"{"kind":"A","metadata":{"uid":"a","namespace":"n"},"status":{"metadata":{"uid":"b"}}}"#;
+    let cut = whole.split_once(",\"status\"").unwrap().0;
+    assert_eq!(facts(cut), facts(whole));
+    assert_eq!(facts(cut).unwrap().uid.as_ref(), "a");
+    assert_eq!(facts(r#"{"spec":{"metadata":{"uid":"b"}},"metadata":{"uid":"a"}}"#).unwrap().uid.as_ref(), "a");
+}
+
 #[tokio::test(start_paused = true)]
 async fn events_are_forgotten_after_an_hour() {
     let start = tokio::time::Instant::now();

@@ -76,8 +76,13 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
 async fn walk(args: &Args, dialect: Dialect, shutdown: &CancellationToken) -> anyhow::Result<()> {
     let begun = Instant::now();
     let kind = dialects::kind(dialect);
+    if kind.claim(NAMESPACE, "node-0", ISO).is_none() {
+        bail!(
+            "the demo shows how hosts are claimed, and {dialect} has no claims of its own: try `beskar7 standalone --simulate 20 --dialects {dialect}`"
+        );
+    }
     let site = Site::in_memory().await?;
-    site.install_crds().await?;
+    site.install_crds(&[kind]).await?;
     let fleet = invent(args.count);
     let stop = shutdown.child_token();
     let mut operator = JoinSet::new();
@@ -101,7 +106,8 @@ async fn walk(args: &Args, dialect: Dialect, shutdown: &CancellationToken) -> an
     let part = Part { title: "Register", says, road: life.registration, hosts: count };
     follow(&client, kind, &part, args.timeout, &mut screen).await?;
 
-    let claims: Vec<_> = (0..claimed).map(|number| kind.claim(NAMESPACE, &format!("node-{number}"), ISO)).collect();
+    let claims: Vec<_> =
+        (0..claimed).filter_map(|number| kind.claim(NAMESPACE, &format!("node-{number}"), ISO)).collect();
     for claim in &claims {
         create(&client, claim).await.context("cannot claim a server")?;
     }

@@ -6,6 +6,7 @@ use controllers::beskar7 as controller;
 use controllers::dialect::HostDialect as _;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::DynamicObject;
 use kube::discovery::ApiResource;
 use serde::Deserialize as _;
@@ -125,9 +126,13 @@ impl HostKind for PhysicalHosts {
         }
     }
 
-    fn claim(&self, namespace: &str, name: &str, iso: &str) -> Manifest {
+    fn claim(&self, namespace: &str, name: &str, iso: &str) -> Option<Manifest> {
         let metadata = json!({"name": name, "namespace": namespace});
-        Manifest::new::<Beskar7Machine>(json!({"metadata": metadata, "spec": {"imageURL": iso}}))
+        Some(Manifest::new::<Beskar7Machine>(json!({"metadata": metadata, "spec": {"imageURL": iso}})))
+    }
+
+    fn definitions(&self) -> Vec<CustomResourceDefinition> {
+        api::crd::beskar7_crds()
     }
 
     fn rules(&self) -> Vec<PolicyRule> {

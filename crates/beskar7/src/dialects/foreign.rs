@@ -3,6 +3,7 @@
 
 use api::beskar7::Fault;
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::core::GroupVersionKind;
@@ -17,10 +18,9 @@ pub(crate) struct Servers;
 pub(crate) const GROUP: &str = "foreign.example";
 pub(crate) const OPERATION: &str = "foreign.example/operation";
 
-/// The definition of the kind, for an API server.
-pub(crate) fn definition() -> Value {
+fn definition() -> CustomResourceDefinition {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
+    let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("servers.{GROUP}")},
@@ -33,7 +33,8 @@ pub(crate) fn definition() -> Value {
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
             }],
         },
-    })
+    });
+    serde_json::from_value(definition).unwrap()
 }
 
 fn text(object: &DynamicObject, pointer: &str) -> String {
@@ -122,10 +123,14 @@ impl HostKind for Servers {
         }
     }
 
-    fn claim(&self, namespace: &str, name: &str, _: &str) -> Manifest {
+    fn claim(&self, namespace: &str, name: &str, _: &str) -> Option<Manifest> {
         let resource =
             ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(GROUP, "v1", "ServerClaim"), "serverclaims");
-        Manifest { resource, object: json!({"metadata": {"name": name, "namespace": namespace}}) }
+        Some(Manifest { resource, object: json!({"metadata": {"name": name, "namespace": namespace}}) })
+    }
+
+    fn definitions(&self) -> Vec<CustomResourceDefinition> {
+        vec![definition()]
     }
 
     fn rules(&self) -> Vec<PolicyRule> {

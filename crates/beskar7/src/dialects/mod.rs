@@ -6,6 +6,7 @@ mod beskar7;
 mod find;
 #[cfg(test)]
 pub(crate) mod foreign;
+mod metal3;
 #[cfg(test)]
 mod tests;
 
@@ -15,12 +16,16 @@ use api::beskar7::{Fault, HardwareDetails, TimelineEntry, Waiting};
 use api::capi::Condition;
 use clap::ValueEnum;
 use controllers::dialects::Dialect;
+use engine::host::Waiting as Awaited;
 use jiff::Timestamp;
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::{Api, Client, Resource};
 use serde_json::Value;
+
+use crate::human;
 
 pub(crate) use find::{Found, find, label};
 
@@ -56,8 +61,11 @@ pub(crate) trait HostKind: Sync {
     /// How its hosts live, for the demo.
     fn life(&self) -> Life;
 
-    /// An object of this name that claims one of the hosts in a namespace and boots an ISO on it.
-    fn claim(&self, namespace: &str, name: &str, iso: &str) -> Manifest;
+    /// An object of this name that claims one of the hosts in a namespace and boots an ISO on it; `None` if the dialect has no claims.
+    fn claim(&self, namespace: &str, name: &str, iso: &str) -> Option<Manifest>;
+
+    /// The definitions of the dialect's own resources.
+    fn definitions(&self) -> Vec<CustomResourceDefinition>;
 
     /// What the operator may do with the dialect's own resources.
     fn rules(&self) -> Vec<PolicyRule>;
@@ -78,6 +86,7 @@ pub(crate) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRul
 pub(crate) fn kind(dialect: Dialect) -> &'static dyn HostKind {
     match dialect {
         Dialect::Beskar7 => &beskar7::PhysicalHosts,
+        Dialect::Metal3 => &metal3::BareMetalHosts,
     }
 }
 
@@ -122,6 +131,14 @@ pub(crate) struct Host {
     pub(crate) timeline: Vec<TimelineEntry>,
     /// What the server is made of.
     pub(crate) hardware: Option<HardwareDetails>,
+}
+
+impl Host {
+    /// How long its wait can last, as a part of a sentence. A wait for somebody else can last for ever: at its deadline comes a reminder.
+    pub(crate) fn time_left(&self, now: Timestamp) -> Option<String> {
+        let waiting = self.waiting.as_ref().filter(|wait| !Awaited::FOR_OTHERS.contains(&wait.reason.as_str()))?;
+        waiting.deadline.as_ref().map(|at| format!("{} left", human::span(now, at.0)))
+    }
 }
 
 /// What the state of a host means for somebody who looks over a fleet.

@@ -26,8 +26,10 @@ fn parsed<A: Args>(arguments: &[&str]) -> A {
 /// An API server with hosts of two kinds: those of the whole cluster, and those of a namespace.
 async fn site() -> (Site, Access) {
     let site = Site::in_memory().await.unwrap();
-    site.install_crds().await.unwrap();
-    site.install(serde_json::from_value(foreign::definition()).unwrap()).await.unwrap();
+    site.install_crds(&[kind(Dialect::Beskar7)]).await.unwrap();
+    for definition in foreign::Servers.definitions() {
+        site.install(definition).await.unwrap();
+    }
     let access = Access::to(site.client.clone());
     // In turn: sim-000 and sim-002 are PhysicalHosts, sim-001 and sim-003 are Servers.
     let fleet = Fleet::new(&FleetSpec { count: 4, ..FleetSpec::default() });

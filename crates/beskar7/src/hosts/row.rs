@@ -151,7 +151,7 @@ fn detail(host: &Host, created: Option<Timestamp>, now: Timestamp) -> String {
         return reason.clone();
     }
     if let Some(waiting) = &host.waiting {
-        let left = waiting.deadline.as_ref().map(|at| format!(", {} left", human::span(now, at.0))).unwrap_or_default();
+        let left = host.time_left(now).map(|left| format!(", {left}")).unwrap_or_default();
         return format!("{}{left}: {}", waiting.reason, waiting.message);
     }
     host.remark.clone().unwrap_or_default()

@@ -66,6 +66,9 @@ fn the_detail_says_what_is_waited_for() {
     let waiting = json!({"reason": "ShuttingDown", "message": "Waiting.", "deadline": "2026-11-15T12:01:30Z"});
     let detail = row("a", &json!({}), &json!({"state": "Deprovisioning", "waiting": waiting})).detail;
     assert_eq!(detail, "ShuttingDown, 90s left: Waiting.");
+    let waiting = json!({"reason": "FleetBrake", "message": "Waiting.", "deadline": "2026-11-16T12:01:30Z"});
+    let detail = row("a", &json!({}), &json!({"state": "Claimed", "waiting": waiting})).detail;
+    assert_eq!(detail, "FleetBrake: Waiting.", "nothing but a reminder comes then");
 
     let parked = row("a", &json!({"maintenance": {"reason": "new disks"}}), &json!({"state": "Maintenance"}));
     assert_eq!(parked.detail, "new disks");

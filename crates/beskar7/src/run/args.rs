@@ -303,9 +303,10 @@ mod tests {
             |flags: &[&str]| Line::try_parse_from(["run"].iter().chain(flags)).map(|it| it.args.dialects.to_string());
         assert_eq!(parsed(&[]).unwrap(), "beskar7");
         assert_eq!(parsed(&["--dialects", "beskar7"]).unwrap(), "beskar7");
-        for unknown in ["metal3", "beskar7,metal3"] {
+        assert_eq!(parsed(&["--dialects", "beskar7,metal3"]).unwrap(), "beskar7,metal3");
+        for unknown in ["ironcore", "beskar7,ironcore"] {
             let told = parsed(&["--dialects", unknown]).unwrap_err().to_string();
-            assert!(told.contains("there is no dialect \"metal3\"; this version knows: beskar7"), "{told}");
+            assert!(told.contains("there is no dialect \"ironcore\"; this version knows: beskar7, metal3"), "{told}");
         }
         assert!(parsed(&["--dialects="]).is_err(), "none is not all");
         let twice = Line::try_parse_from(["run", "--dialects", "beskar7,beskar7"]).map_err(|error| error.to_string());

@@ -59,8 +59,8 @@ fn head(kind: Option<String>, meta: &ObjectMeta, host: &Host, now: Timestamp, pa
     fact("BMC", joined(", ", [Some(host.bmc.clone()), firmware]));
     fact("Addresses", host.addresses.join(", "));
     if let Some(waiting) = &host.waiting {
-        let left = waiting.deadline.as_ref().map(|at| format!(" ({} left)", human::span(now, at.0)));
-        fact("Waiting", format!("{}{}: {}", waiting.reason, left.unwrap_or_default(), waiting.message));
+        let left = host.time_left(now).map(|left| format!(" ({left})")).unwrap_or_default();
+        fact("Waiting", format!("{}{left}: {}", waiting.reason, waiting.message));
     }
     if let Some(fault) = &host.fault {
         let next = fault.next_try.as_ref().map(|at| format!(" (next try in {})", human::span(now, at.0)));

@@ -144,11 +144,11 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
     })?;
     let address = listener.local_addr().context("cannot listen")?;
     let boot = if args.api_only { None } else { args.boot.open(KEY_NAMESPACE)? };
-    let site = Site::open(data, address, &args.tls_names).await?;
+    let (site, check) = Site::open(data, address, &args.tls_names).await?;
     let fleet = args.fleet.invent()?;
-    if !args.api_only {
-        site.install_crds().await?;
-    }
+    let installed = if args.api_only { Ok(()) } else { site.install_crds(&args.dialects.kinds()).await };
+    check.passes().await?;
+    installed?;
     let mut serving = JoinSet::new();
     serving.spawn(site.serve(listener));
     if let Some(fleet) = &fleet {

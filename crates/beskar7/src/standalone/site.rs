@@ -18,7 +18,9 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::{conditions, wait::await_condition};
 use kube::{Client, ResourceExt as _};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
+use crate::dialects::HostKind;
 use crate::human;
 
 /// Our CRDs are established in milliseconds; what takes longer will not happen.
@@ -41,17 +43,37 @@ struct Outside {
     kubeconfig: PathBuf,
 }
 
+/// Everything in the store is read once before anybody is served: a list that leaves out what cannot be read would look as if it were
+/// gone, and one that fails would blind the operator for a whole kind. That takes time, in which other things can be done.
+#[must_use = "nobody may be served before it has passed"]
+pub(crate) struct Check {
+    unreadable: JoinHandle<Vec<String>>,
+    folder: PathBuf,
+}
+
+impl Check {
+    fn begin(store: Store, folder: &Path) -> Self {
+        Self { unreadable: tokio::task::spawn_blocking(move || store.unreadable()), folder: folder.to_owned() }
+    }
+
+    /// Waits until everything was read. An error if something could not be.
+    pub(crate) async fn passes(self) -> anyhow::Result<()> {
+        let unreadable = self.unreadable.await.context("the store cannot be checked")?;
+        if unreadable.is_empty() {
+            return Ok(());
+        }
+        let (count, list) = (human::counted(unreadable.len(), "object"), unreadable.join("; "));
+        let (folder, advice) = (self.folder.display(), advice(&self.folder));
+        bail!("the store in {folder} is damaged: {count} cannot be read: {list}; {advice}");
+    }
+}
+
 impl Site {
     /// Opens the folder of a site, or makes it, with a kubeconfig for clients that reach it at `address`.
-    pub(crate) async fn open(folder: &Path, address: SocketAddr, names: &[String]) -> anyhow::Result<Self> {
+    pub(crate) async fn open(folder: &Path, address: SocketAddr, names: &[String]) -> anyhow::Result<(Self, Check)> {
         let clock = clock();
         let store = Store::open(&folder.join("store"), Options::default()).map_err(|error| advise(error, folder))?;
-        // Everything is read once before anybody is served: a list that leaves out what cannot be read would look as if it
-        // were gone, and one that fails would blind the operator for a whole kind.
-        let checking = tokio::task::spawn_blocking({
-            let store = store.clone();
-            move || store.unreadable()
-        });
+        let check = Check::begin(store.clone(), folder);
         let mut all_names = names.to_vec();
         if !address.ip().is_unspecified() {
             all_names.push(address.ip().to_string());
@@ -59,14 +81,11 @@ impl Site {
         let pki = Pki::open_or_create(&folder.join("pki"), &clock, &all_names)?;
         let (url, kubeconfig) = (server_url(address), folder.join("kubeconfig"));
         pki.write_kubeconfig(&kubeconfig, NAME, &url)?;
-        let server = start(store, clock, Some(pki)).await;
-        let unreadable = checking.await.context("the store cannot be checked")?;
-        if !unreadable.is_empty() {
-            let (count, list) = (human::counted(unreadable.len(), "object"), unreadable.join("; "));
-            bail!("the store in {} is damaged: {count} cannot be read: {list}; {}", folder.display(), advice(folder));
+        match start(store, clock, Some(pki)).await {
+            Ok(server) => Ok((Self::of(server, Some(Outside { url, kubeconfig })), check)),
+            // Damage explains it better.
+            Err(error) => check.passes().await.and(Err(error)),
         }
-        let server = server?;
-        Ok(Self::of(server, Some(Outside { url, kubeconfig })))
     }
 
     /// A site that is forgotten when it ends, and that nobody reaches from outside.
@@ -90,8 +109,8 @@ impl Site {
     }
 
     /// Teaches the API server our kinds, in the words of this version of the binary.
-    pub(crate) async fn install_crds(&self) -> anyhow::Result<()> {
-        for definition in api::crds() {
+    pub(crate) async fn install_crds(&self, kinds: &[&'static dyn HostKind]) -> anyhow::Result<()> {
+        for definition in kinds.iter().flat_map(|kind| kind.definitions()).chain(api::crd::shared_crds()) {
             self.install(definition).await?;
         }
         Ok(())

@@ -65,7 +65,7 @@ async fn the_version_is_told() {
 #[tokio::test]
 async fn crds_are_the_committed_ones() {
     let printed = beskar7(&["crds"]).await.ok();
-    for (name, _) in api::crd_files() {
+    for (name, _) in api::crd::files(&api::crds()) {
         let file = std::fs::read_to_string(workspace().join("config/crd").join(&name)).unwrap();
         let (_, committed) = file.split_once("---\n").unwrap();
         assert!(printed.contains(committed), "{name}: run `make manifests` and commit what it changed");
@@ -152,10 +152,10 @@ async fn values_that_make_no_sense_are_explained() {
         (&["run", "--health-probe-bind-address", ":port"], "\"port\" is no port"),
         (&["run", "--leader-elect-lease-duration", "15"], "such as 15s"),
         (&["run", "--bmc-concurrency", "0"], "--bmc-concurrency"),
-        (&["run", "--dialects", "beskar7,metal3"], "there is no dialect \"metal3\"; this version knows: beskar7"),
+        (&["run", "--dialects", "beskar7,ironcore"], "there is no dialect \"ironcore\"; this version knows: beskar7"),
         (&["standalone", "--dialects", "all"], "there is no dialect \"all\"; this version knows: beskar7"),
-        (&["hosts", "--dialects", "metal3"], "there is no dialect \"metal3\"; this version knows: beskar7"),
-        (&["power", "off", "a", "--dialects", "beskar7,metal3"], "there is no dialect \"metal3\""),
+        (&["hosts", "--dialects", "ironcore"], "there is no dialect \"ironcore\"; this version knows: beskar7"),
+        (&["power", "off", "a", "--dialects", "beskar7,ironcore"], "there is no dialect \"ironcore\""),
         (&["run", "--log-level", "loud=very"], "write a level such as debug"),
         (&["power", "explode", "a"], "[possible values: on, off, auto, cycle]"),
         (&["power", "on"], "<HOST>..."),

@@ -97,9 +97,10 @@ fn every_event_and_every_cause_is_explained() {
     let step = source("engine/src/host/step.rs");
     let power = block(&step, "pub fn is_about_power(&self)").split("Self::").skip(1);
     events.extend(names(power.map(|name| name.split(|letter: char| !letter.is_alphanumeric()).next().unwrap())));
-    events.extend(quoted(
-        source("controllers/src/definition.rs").split_once("const REASON").unwrap().1.lines().next().unwrap(),
-    ));
+    for file in ["definition.rs", "rival.rs", "marks.rs"] {
+        let source = source(&format!("controllers/src/{file}"));
+        events.extend(quoted(source.split_once("const REASON").unwrap().1.lines().next().unwrap()));
+    }
     assert!(events.len() > 15 && events.contains("PowerOff"), "{events:?}");
     let page = "reference/events.md";
     let mut explained = listed(&doc(page), "| reason |");

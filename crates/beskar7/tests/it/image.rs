@@ -178,7 +178,7 @@ async fn a_release_is_complete_and_its_checksums_are_right() {
     run("sh", &["-c", "cd \"$0\" && sha256sum --check --strict --quiet SHA256SUMS", dist.to_str().unwrap()], &[]).await;
     let install = fs::read_to_string(dist.join("install.yaml")).unwrap();
     assert_eq!(install.matches(&format!(" image: {IMAGE}\n")).count(), 1);
-    assert_eq!(install.matches("\nkind: CustomResourceDefinition\n").count(), api::crd_files().len());
+    assert_eq!(install.matches("\nkind: CustomResourceDefinition\n").count(), api::crds().len());
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
 use crate::program::beskar7_in;
@@ -21,11 +22,26 @@ fn keep(page: &str, text: &str) {
 }
 
 #[test]
-fn the_page_of_fields_says_what_the_crds_say() {
-    let mut page = format!(
-        "{NOTE}# Fields\n\nEvery field of every kind, from the CRDs. `kubectl explain ph.spec --recursive` prints the same. **Bold** fields are required.\n"
+fn the_pages_of_fields_say_what_the_crds_say() {
+    keep(
+        "fields.md",
+        &page_of_fields(
+            "Fields\n\nEvery field of every kind, from the CRDs. `kubectl explain ph.spec --recursive` prints the same. **Bold** fields are required.",
+            &api::crds(),
+        ),
     );
-    for crd in api::crds() {
+    keep(
+        "metal3-fields.md",
+        &page_of_fields(
+            "Fields of Metal3's kinds\n\nEvery field, from the CRDs in `config/crd/metal3`. They are those of baremetal-operator v0.13, `status.record` excepted. `kubectl explain bmh.spec --recursive` prints the same. **Bold** fields are required.",
+            &api::metal3_crds(),
+        ),
+    );
+}
+
+fn page_of_fields(head: &str, crds: &[CustomResourceDefinition]) -> String {
+    let mut page = format!("{NOTE}# {head}\n");
+    for crd in crds {
         let version = crd.spec.versions.iter().find(|version| version.storage).unwrap();
         let schema = version.schema.as_ref().unwrap().open_api_v3_schema.as_ref().unwrap();
         let schema = serde_json::to_value(schema).unwrap();
@@ -39,6 +55,13 @@ fn the_page_of_fields_says_what_the_crds_say() {
             write!(page, ", short name {}", short.join(", ")).unwrap();
         }
         page.push_str(".\n");
+        let rules = [&schema, &schema["properties"]["spec"]].into_iter().flat_map(rules).collect::<Vec<_>>();
+        if !rules.is_empty() {
+            page.push_str("\nRules:\n\n");
+            for rule in rules {
+                writeln!(page, "- {rule}").unwrap();
+            }
+        }
         for part in ["spec", "status"] {
             let Some(schema) = schema["properties"].get(part) else { continue };
             write!(page, "\n### {}.{part}\n\n| field | type | meaning |\n|---|---|---|\n", names.kind).unwrap();
@@ -46,7 +69,7 @@ fn the_page_of_fields_says_what_the_crds_say() {
             fields(&mut page, schema, "", template);
         }
     }
-    keep("fields.md", &page);
+    page
 }
 
 /// One row for each field, then those of its fields.
@@ -104,12 +127,16 @@ fn meaning(field: &Value) -> String {
         parts.extend(field[limit].as_f64().map(|limit| format!("{word} {limit}.")));
     }
     let mut meaning = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-    for rule in field["x-kubernetes-validations"].as_array().into_iter().flatten() {
-        if let Some(message) = rule["message"].as_str() {
-            write!(meaning, "<br>Rule: {}", escaped(message)).unwrap();
-        }
+    for rule in rules(field) {
+        write!(meaning, "<br>Rule: {rule}").unwrap();
     }
     meaning
+}
+
+/// What is said to whoever breaks a rule of this field itself.
+fn rules(schema: &Value) -> impl Iterator<Item = String> {
+    let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
+    rules.filter_map(|rule| rule["message"].as_str()).map(escaped)
 }
 
 fn bare(value: &Value) -> String {

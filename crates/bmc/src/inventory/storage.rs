@@ -54,7 +54,12 @@ impl RedfishSystem {
         let mut found: Vec<Resource> = read::whole_members(storage.view().list("/Drives"));
         if found.is_empty() && links.len() > 1 && service.expands_links() {
             let expanded = self.client.get_expanded(&storage.uri, Care::Attempt).await;
-            found = read::whole_members(self.leniently(round, Part::Drives, expanded)?.view().list("/Drives"));
+            found = match expanded {
+                Ok(storage) => read::whole_members(storage.view().list("/Drives")),
+                Err(error) if error.is_about_the_bmc() => return Err(error),
+                // They are read one by one.
+                Err(_) => Vec::new(),
+            };
             if found.is_empty() {
                 service.links_do_not_expand();
             }

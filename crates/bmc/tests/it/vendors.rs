@@ -509,6 +509,7 @@ async fn sushy_lacks_half_of_what_it_links() {
             ] {
                 system[part] = json!({"@odata.id": format!("/{path}")});
             }
+            system["Manufacturer"] = json!("Sushy Emulator");
             system["MemorySummary"] = json!({"TotalSystemMemoryGiB": 1.5});
             system["ProcessorSummary"] = json!({"Count": 2});
             system["Boot"]["HttpBootUri"] = json!("None");
@@ -533,6 +534,7 @@ async fn sushy_lacks_half_of_what_it_links() {
         assert_eq!(hardware.processors.len(), 2);
         assert_eq!(hardware.nics.len(), 1);
         assert_eq!(hardware.nics[0].mac.as_deref(), Some("52:54:00:aa:bb:cc"));
+        assert!(hardware.unread.is_empty(), "what it lacks cannot be read later either: {:?}", hardware.unread);
     }
 }
 

@@ -162,7 +162,7 @@ impl HostDialect for PhysicalHosts {
 
     fn render(outcome: &Outcome<'_, PhysicalHost>) -> Writes {
         let status = changed(outcome.host, status::project(outcome));
-        Writes { object: without(&outcome.step.heeded), companions: Vec::new(), status }
+        Writes { object: without(&outcome.step.heeded), status, ..Writes::default() }
     }
 
     fn paused_status(view: &View<'_, PhysicalHost>, why: &str, seen: Option<&Seen>) -> Option<serde_json::Value> {
@@ -174,8 +174,8 @@ impl HostDialect for PhysicalHosts {
         condition.is_some_and(Condition::is_true)
     }
 
-    fn event_reason(reason: &'static str) -> &'static str {
-        status::event_reason(reason)
+    fn event_reason(reason: &'static str) -> Option<&'static str> {
+        Some(status::event_reason(reason))
     }
 
     fn words() -> &'static dyn Words {

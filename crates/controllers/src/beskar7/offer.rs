@@ -184,10 +184,12 @@ fn left_alone(host: &PhysicalHost) -> Option<(String, String)> {
 }
 
 fn waiting(wait: &api::beskar7::Waiting) -> Waiting {
+    let is_for_others = engine::host::Waiting::FOR_OTHERS.contains(&wait.reason.as_str());
     Waiting {
         message: wait.message.clone(),
         since: wait.since.as_ref().map(|time| time.0),
-        deadline: wait.deadline.as_ref().map(|time| time.0),
+        // Nothing but a reminder comes at the deadline of a wait for somebody else.
+        deadline: wait.deadline.as_ref().filter(|_| !is_for_others).map(|time| time.0),
     }
 }
 

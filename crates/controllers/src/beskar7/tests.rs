@@ -19,7 +19,7 @@ fn decided<'a>(
     seen: Option<&'a Seen>,
     now: Timestamp,
 ) -> Outcome<'a, PhysicalHost> {
-    Outcome { host, related: View::alone(host).related, goal, step, seen, session: None, now }
+    Outcome { host, related: View::alone(host).related, goal, step, seen, session: None, credentials: None, now }
 }
 
 fn host(metadata: &Value, spec: &Value) -> PhysicalHost {

@@ -30,6 +30,17 @@ pub struct Sessions(Mutex<Known>);
 type Known = HashMap<String, BTreeMap<ObjectId, Session>>;
 
 impl Sessions {
+    /// Where they are: with their hosts, and those of hosts without a namespace beside the key of the boot service. `None` for
+    /// all namespaces.
+    pub(crate) fn namespaces<'a>(
+        ours: Option<&'a str>,
+        of_key: &'a str,
+        has_hosts_of_the_cluster: bool,
+    ) -> Vec<Option<&'a str>> {
+        let is_other = has_hosts_of_the_cluster && ours.is_some_and(|ours| ours != of_key);
+        [ours].into_iter().chain(is_other.then_some(Some(of_key))).collect()
+    }
+
     /// Follows the sessions for as long as it is polled, and wakes the hosts that they are about.
     pub(crate) async fn follow(&self, sessions: Api<DeserializeGuard<BootSession>>, wake: &UnboundedSender<ObjectId>) {
         let sessions = watches::follow(sessions, Config::default(), |change| {
@@ -81,4 +92,24 @@ fn host_of(session: &BootSession) -> Option<ObjectId> {
     let owner = session.owner_references().first()?;
     let kind = KindId::referred(&owner.api_version, &owner.kind);
     Some(ObjectId { kind, namespace: session.namespace(), name: owner.name.clone(), uid: Some(owner.uid.clone()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_hosts_without_a_namespace_are_followed_also_if_one_other_namespace_is_looked_after() {
+        type Case<'a> = (Option<&'a str>, bool, &'a [Option<&'a str>]);
+        let table: [Case<'_>; 5] = [
+            (None, true, &[None]),
+            (None, false, &[None]),
+            (Some("racks"), true, &[Some("racks"), Some("system")]),
+            (Some("racks"), false, &[Some("racks")]),
+            (Some("system"), true, &[Some("system")]),
+        ];
+        for (ours, has_hosts_of_the_cluster, expected) in table {
+            assert_eq!(Sessions::namespaces(ours, "system", has_hosts_of_the_cluster), expected, "{ours:?}");
+        }
+    }
 }

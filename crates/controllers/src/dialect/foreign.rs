@@ -100,10 +100,6 @@ impl HostDialect for ForeignHosts {
         false
     }
 
-    fn event_reason(reason: &'static str) -> &'static str {
-        reason
-    }
-
     fn words() -> &'static dyn Words {
         &Neutral
     }

@@ -91,6 +91,25 @@ async fn a_lost_lease_leaves_no_session_behind() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_inventory_that_was_read_while_the_last_one_was_stored_is_kept() {
+    let (bmc, term) = (sim::Bmc::instant(), CancellationToken::new());
+    let (hands, mut woken) = hands(&bmc, &term);
+    connect(&hands);
+    let mut sights = Vec::new();
+    for number in 0..2 {
+        hands.submit(&key(), Job { number, look: Scope::Inventory, ..look() });
+        woken.recv().await.unwrap();
+        sights.push(hands.sight(&key()).unwrap());
+    }
+    let has_inventory = || hands.sight(&key()).unwrap().seen.unwrap().hardware.is_some();
+    hands.drop_hardware(&key(), &sights[0]);
+    assert!(has_inventory());
+    hands.drop_hardware(&key(), &sights[1]);
+    assert!(!has_inventory());
+    hands.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_that_is_lost_during_a_login_leaves_no_session_behind() {
     let bmc = sim::Bmc::instant();
     bmc.set_latency(Duration::from_secs(2));

@@ -17,6 +17,7 @@ use crate::companions::Companions;
 use crate::dialect::HostDialect as _;
 use crate::drive::Loop as _;
 use crate::host::HostLoop;
+use crate::marks::Marks;
 use crate::object::ObjectId;
 use crate::relatives::Related;
 use crate::vault::Vault;
@@ -93,22 +94,22 @@ fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc
     let dial: Dial = Arc::new(move |_, _| Ok(Arc::new(InProcess::new(bmc.clone())) as Arc<dyn Transport>));
     let observer = Arc::new(metrics.clone());
     let hands = Hands::new(dial, observer, metrics.clone(), clock.clone(), 4, wake, &CancellationToken::new());
+    let mut vault = Vault::new(client.clone());
+    vault.keep::<Secret>(kube::runtime::reflector::store().0);
+    let herald = Arc::new(Herald::new(client.clone()));
     let hosts = HostLoop {
         index: Arc::default(),
         dependents: Arc::default(),
         related: Related::default(),
         companions: Companions::new(client.clone(), metrics.clone(), "beskar7", "beskar7"),
-        vault: {
-            let mut vault = Vault::new(client.clone());
-            vault.keep::<Secret>(kube::runtime::reflector::store().0);
-            vault
-        },
+        marks: Marks::new(vault.clone(), Arc::default(), herald.clone(), metrics.clone(), "beskar7"),
+        vault,
         hands,
         brake: Arc::new(Brake::new(BrakeConfig::default())),
         clock,
         writer: Writer::new(client.clone(), metrics.clone(), "beskar7", PhysicalHosts::OURS),
         metrics,
-        herald: Arc::new(Herald::new(client.clone())),
+        herald,
         roster: Arc::default(),
         cluster_api: false,
         depot: None,

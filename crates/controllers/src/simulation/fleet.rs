@@ -134,6 +134,13 @@ impl Servers {
         self.places[name].neighbour.as_deref()
     }
 
+    /// Whether what a server runs was booted from what is in its drive now.
+    pub(super) fn runs_from_drive(&self, name: &str) -> bool {
+        let server = self.server(name);
+        let medium = server.media().map(|image| BootSource::Cd(image.to_owned()));
+        medium.is_some() && server.booted.as_ref().map(|boot| &boot.from) == medium.as_ref()
+    }
+
     /// Somebody in front of the rack.
     pub(super) fn press(&self, name: &str, reset: ResetType) {
         let place = &self.places[name];
@@ -251,10 +258,7 @@ impl Line {
     /// Another host whose server runs for its owner from what is in the drive that the two share.
     fn neighbour_on_medium(&self) -> Option<&str> {
         let neighbour = self.servers.neighbour(&self.name)?;
-        let server = self.servers.server(neighbour);
-        let medium = server.media().map(|image| BootSource::Cd(image.to_owned()));
-        let runs_from_it = medium.is_some() && server.booted.as_ref().map(|boot| &boot.from) == medium.as_ref();
-        (runs_from_it && (self.informants.tenant)(neighbour).is_some()).then_some(neighbour)
+        (self.servers.runs_from_drive(neighbour) && (self.informants.tenant)(neighbour).is_some()).then_some(neighbour)
     }
 
     /// Remembers the power that was shown after a machine had claimed a server that it may not take while it runs, until something is

@@ -21,10 +21,10 @@ const SECRETS: &str = "/api/v1/namespaces/lab/secrets/";
 const CONSUMERS: &str = "/apis/sim.cluster.x-k8s.io/v1/namespaces/lab/consumers/";
 
 /// The objects, shared by all lives of the operator.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Model(Arc<Mutex<State>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     revision: u64,
     /// By path.
@@ -37,6 +37,8 @@ struct State {
     outage: Option<(u32, bool)>,
     /// How many of the next writes find that somebody was faster.
     rivals: u32,
+    /// What happens while the operator waits for the next answer about a consumer.
+    meanwhile: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// Why the API server refuses.
@@ -130,6 +132,11 @@ impl Model {
         self.state().rivals = count;
     }
 
+    /// Does this while the operator waits for the next answer about a consumer.
+    pub(super) fn meanwhile(&self, work: impl FnOnce() + Send + 'static) {
+        self.state().meanwhile = Some(Box::new(work));
+    }
+
     /// From now on the API server is at its best.
     pub(super) fn calm_down(&self) {
         let mut state = self.state();
@@ -146,6 +153,10 @@ impl Model {
         let body = body.collect_bytes().await.unwrap_or_default();
         let patch: Value = serde_json::from_slice(&body).unwrap_or_default();
         let path = head.uri.path();
+        let meanwhile = if path.starts_with(CONSUMERS) { self.state().meanwhile.take() } else { None };
+        if let Some(work) = meanwhile {
+            work();
+        }
         let answer = match (&head.method, path) {
             (&Method::GET, "/apis") => Ok(Arc::new(groups())),
             (&Method::GET, "/apis/sim.cluster.x-k8s.io/v1") => Ok(Arc::new(consumers())),

@@ -121,6 +121,15 @@ impl Waiting {
         "WaitingForConsumerRelease",
     ];
 
+    /// Names of waits for somebody else: a person, a consumer, the fleet brake. Nothing but a reminder comes at their deadline.
+    pub const FOR_OTHERS: [&str; 5] = [
+        "WaitingForBootInfo",
+        "WaitingForBootPermission",
+        "FleetBrake",
+        "CheckingConsumer",
+        "WaitingForConsumerRelease",
+    ];
+
     /// Its stable name, which users see. The time of a wait is counted per name.
     pub fn name(&self) -> &'static str {
         match self {

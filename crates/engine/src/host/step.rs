@@ -560,6 +560,7 @@ impl<'a> Scene<'a> {
 
     /// Waits for somebody else. Such a wait cannot fail; a reminder is sent from time to time.
     pub(super) fn wait_for_others(&mut self, what: Waiting) {
+        debug_assert!(Waiting::FOR_OTHERS.contains(&what.name()), "{}", what.name());
         self.wait_with_reminder(what.clone(), Happening::StillWaiting(what));
     }
 

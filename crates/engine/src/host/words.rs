@@ -370,7 +370,7 @@ impl Happening {
             ),
             Self::Acting { acts, cause, again } => acting(acts, cause, *again, words),
             Self::Failed(failure) | Self::StillWrong(failure) => failure.tell(words),
-            Self::Recovered(failure) => format!("Resolved: {}", failure.tell(words)),
+            Self::Recovered(failure) => format!("Recovered from {}.", failure.kind.reason()),
             Self::ObjectPutRight => "The object was corrected.".to_owned(),
             Self::StillWaiting(waiting) => waiting.tell(words),
             Self::InspectedAgain => "The inventory was read again.".to_owned(),

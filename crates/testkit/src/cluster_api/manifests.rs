@@ -1,4 +1,4 @@
-//! The manifests of Cluster API, made to fit managers that are processes here instead of Pods behind a Service.
+//! The manifests of a provider, made to fit managers that are processes here instead of Pods behind a Service.
 
 use std::path::Path;
 
@@ -6,7 +6,10 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::{CapiRelease, Provider};
+use super::manager::Provider;
+
+/// Only kinds whose definitions bear it are moved.
+const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
 
 /// Where a manager serves its webhooks, and who vouches for it.
 pub(super) struct Webhook {
@@ -20,13 +23,12 @@ impl Webhook {
     }
 }
 
-/// A definition as the provider's own kustomization would label it, with conversion by `webhook`.
-pub(super) fn definition(mut document: Value, provider: Provider, release: CapiRelease, webhook: &Webhook) -> Value {
-    // Core reads its own kinds without looking for a contract.
-    if provider != Provider::Core {
-        for contract in release.contracts() {
-            document["metadata"]["labels"][format!("cluster.x-k8s.io/{contract}")] = json!(contract);
-        }
+/// A definition as the provider's own kustomization and `clusterctl init` would label it, with conversion by `webhook`.
+pub(super) fn definition(mut document: Value, provider: &Provider, webhook: &Webhook) -> Value {
+    let labels = &mut document["metadata"]["labels"];
+    labels[CLUSTERCTL] = json!("");
+    for contract in provider.contracts {
+        labels[format!("cluster.x-k8s.io/{contract}")] = json!(contract);
     }
     let versions = document["spec"]["versions"].as_array().map_or(0, Vec::len);
     if versions > 1 {
@@ -39,8 +41,8 @@ pub(super) fn definition(mut document: Value, provider: Provider, release: CapiR
 }
 
 /// A webhook configuration that is reached by URL. All providers use the same names, so each gets one of its own.
-pub(super) fn admission(mut document: Value, provider: Provider, webhook: &Webhook) -> Value {
-    document["metadata"]["name"] = json!(format!("{}-{}", name(&document), provider.name()));
+pub(super) fn admission(mut document: Value, provider: &Provider, webhook: &Webhook) -> Value {
+    document["metadata"]["name"] = json!(format!("{}-{}", name(&document), provider.name));
     for hook in document["webhooks"].as_array_mut().into_iter().flatten() {
         let path = hook["clientConfig"]["service"]["path"].as_str().expect("a webhook has a path").to_owned();
         hook["clientConfig"] = webhook.client_config(&path);
@@ -74,32 +76,38 @@ mod tests {
         Webhook { url: "https://127.0.0.1:1".to_owned(), authority_pem: "ca".to_owned() }
     }
 
+    fn provider(contracts: &'static [&'static str]) -> Provider {
+        Provider { name: "some", home: "/nowhere".into(), contracts, flags: &[] }
+    }
+
     #[test]
-    fn kubeadm_kinds_carry_the_contracts_of_their_release_and_core_kinds_none() {
+    fn definitions_carry_the_contracts_of_their_provider_and_what_clusterctl_looks_for() {
         let bare = json!({"metadata": {"name": "x"}, "spec": {"versions": [{}]}});
-        let old = definition(bare.clone(), Provider::Bootstrap, CapiRelease::V1_10, &webhook());
-        assert_eq!(old["metadata"]["labels"], json!({"cluster.x-k8s.io/v1beta1": "v1beta1"}));
-        let new = definition(bare.clone(), Provider::ControlPlane, CapiRelease::V1_13, &webhook());
+        let old = definition(bare.clone(), &provider(&["v1beta1"]), &webhook());
+        assert_eq!(old["metadata"]["labels"], json!({CLUSTERCTL: "", "cluster.x-k8s.io/v1beta1": "v1beta1"}));
+        let new = definition(bare.clone(), &provider(&["v1beta1", "v1beta2"]), &webhook());
         assert_eq!(new["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"], "v1beta2");
-        assert_eq!(definition(bare.clone(), Provider::Core, CapiRelease::V1_13, &webhook()), bare);
+        let core = definition(bare.clone(), &provider(&[]), &webhook());
+        assert_eq!(core["metadata"]["labels"], json!({CLUSTERCTL: ""}));
+        assert_eq!(core["spec"], bare["spec"]);
     }
 
     #[test]
     fn several_versions_are_converted_by_the_manager() {
         let bare = json!({"metadata": {"name": "x"}, "spec": {"versions": [{}, {}]}});
-        let converted = definition(bare, Provider::Core, CapiRelease::V1_13, &webhook());
+        let converted = definition(bare, &provider(&[]), &webhook());
         let client = &converted["spec"]["conversion"]["webhook"]["clientConfig"];
         assert_eq!(*client, json!({"url": "https://127.0.0.1:1/convert", "caBundle": "Y2E="}));
     }
 
     #[test]
-    fn webhooks_of_three_providers_do_not_overwrite_each_other() {
+    fn webhooks_of_several_providers_do_not_overwrite_each_other() {
         let bare = json!({
             "metadata": {"name": "mutating"},
             "webhooks": [{"clientConfig": {"service": {"path": "/mutate", "name": "s", "namespace": "n"}}}],
         });
-        let admission = admission(bare, Provider::ControlPlane, &webhook());
-        assert_eq!(admission["metadata"]["name"], "mutating-control-plane");
+        let admission = admission(bare, &provider(&[]), &webhook());
+        assert_eq!(admission["metadata"]["name"], "mutating-some");
         assert_eq!(
             admission["webhooks"][0]["clientConfig"],
             json!({"url": "https://127.0.0.1:1/mutate", "caBundle": "Y2E="})

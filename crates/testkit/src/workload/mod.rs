@@ -44,6 +44,8 @@ pub struct NewNode<'a> {
     pub version: &'a str,
     /// Its InternalIP addresses.
     pub addresses: &'a [IpAddr],
+    /// What its kubelet was told to say of it, beside its role.
+    pub labels: &'a [(&'a str, &'a str)],
 }
 
 /// What runs on a node.
@@ -122,6 +124,11 @@ impl<'a> Workload<'a> {
             control_plane::join(self, machine, node).await;
         }
         node::register(&self.cluster.admin(), node).await;
+    }
+
+    /// The servers of the nodes that match `labels` run no longer; nobody is left who reports them.
+    pub async fn forget_nodes(&self, labels: &str) {
+        node::forget(&self.cluster.admin(), labels).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a kubelet writes about its node.
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
@@ -29,12 +29,24 @@ pub(super) async fn register(client: &Client, node: &NewNode<'_>) {
         .unwrap_or_else(|error| panic!("cannot report the status of node {}: {error}", node.name));
 }
 
+pub(super) async fn forget(client: &Client, labels: &str) {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let matching = ListParams::default().labels(labels);
+    nodes
+        .delete_collection(&DeleteParams::default(), &matching)
+        .await
+        .unwrap_or_else(|error| panic!("cannot delete the nodes with {labels}: {error}"));
+}
+
 fn spec(node: &NewNode<'_>) -> Value {
-    let (labels, taint) = match node.role {
+    let (mut labels, taint) = match node.role {
         NodeRole::ControlPlane => (json!({CONTROL_PLANE: ""}), CONTROL_PLANE),
         // kubeadm's configuration asks for it, and Cluster API takes it away when it knows the node.
         NodeRole::Worker => (json!({}), "node.cluster.x-k8s.io/uninitialized"),
     };
+    for (key, value) in node.labels {
+        labels[*key] = json!(value);
+    }
     json!({
         "apiVersion": "v1",
         "kind": "Node",

@@ -106,6 +106,7 @@ impl Site {
                 role,
                 version: VERSION,
                 addresses: &["192.0.2.7".parse().unwrap()],
+                labels: &[],
             };
             self.workload.boot_node(&owner.name, &node).await;
         }

@@ -3,7 +3,9 @@
 pub(crate) mod blades;
 mod dialects;
 mod kinds;
+mod logins;
 mod media;
+mod metal3;
 mod owners;
 mod placing;
 mod slots;
@@ -146,6 +148,12 @@ impl Scene {
         };
         let stop = self.stop.clone();
         self.work.spawn(async move { operator.run(stop).await.unwrap() });
+    }
+
+    /// Stops all operators, as a restart begins.
+    pub(super) async fn stop(&mut self) {
+        std::mem::take(&mut self.stop).cancel();
+        while self.work.join_next().await.is_some() {}
     }
 
     pub(super) fn hosts(&self) -> Api<PhysicalHost> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::beskar7::{names, states};
-use engine::host::{Anchor, Milestone};
+use engine::host::{Anchor, Milestone, Since};
 use serde_json::Value;
 use sim::{BootSource, Enabled, PowerState};
 
@@ -242,7 +242,11 @@ fn is_free(host: &Arc<Value>) -> bool {
 /// Whether machines pass it over because somebody we do not know may use it.
 fn runs_unasked(host: &Value) -> bool {
     let runs = host["status"]["observedPowerState"] == "On";
-    runs && host["spec"]["online"] != true && host["spec"]["claimableWhileRunning"] != true
+    // What was asked before the last release does not count any more.
+    let outdated = anchor(host).and_then(|anchor| anchor.outdated);
+    let is_stale = asked_power(host).is_none() && outdated.is_some_and(|outdated| outdated.since == Since::Release);
+    let is_asked = host["spec"]["online"] == true && !is_stale;
+    runs && !is_asked && host["spec"]["claimableWhileRunning"] != true
 }
 
 /// Sees machines claim, and what was known of the host in that moment: a claim is written on exactly what was looked at.

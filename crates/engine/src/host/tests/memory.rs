@@ -8,7 +8,8 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Anchor, AuthHold, BrakeLimit, Consumer, Deed, Goal, Milestone, Neutral, Phase, Presence, Proof, Undo, Waiting,
+        Anchor, AuthHold, Author, BrakeLimit, Consumer, Deed, Goal, Milestone, Neutral, Phase, Presence, Proof, Undo,
+        Waiting,
     },
     server::{BootTarget, PowerState},
 };
@@ -648,4 +649,30 @@ fn an_armed_host_whose_status_is_older_than_one_step_is_not_taken_for_free() {
     world.run_to(Phase::Deprovisioning);
     world.run_to(Phase::Available);
     assert!(world.server.is_tidy());
+}
+
+#[test]
+fn a_request_for_power_counts_although_the_claim_after_it_was_announced_on_an_old_annotation() {
+    let mut world = World::new(Goal::default(), Server::running());
+    world.run(28);
+    world.annotation = Some("{\"v\":99}".into());
+    world.run(4);
+    world.annotation = world.anchors.first().cloned();
+    world.goal.online = Some(true);
+    world.announce("a");
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.fault(), None);
+    assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
+}
+
+#[test]
+fn a_request_for_power_counts_although_the_claim_after_it_was_accepted_and_lost_in_a_crash() {
+    let mut world = World::with(Goal { author: Author::Claimer, ..ordered("a", IMAGE) });
+    world.press(true);
+    world.goal.online = Some(true);
+    world.status = None;
+    world.run_with(3, Some((1, Mishap::CrashBeforeStatus)));
+    world.run_to(Phase::Provisioned);
+    assert_eq!(world.fault(), None);
+    assert_eq!(world.server.runs, Runs::Image(IMAGE.into()));
 }

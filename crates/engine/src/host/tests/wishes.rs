@@ -402,7 +402,7 @@ fn a_detached_host_is_deleted_without_a_look_at_its_server() {
     preparing.goal = ordered_by_itself();
     preparing.run_until(600, |world| world.status.is_some() && world.anchor().milestone == Milestone::Written);
     assert_eq!(deleted(preparing.clone(), Detachment::AtRest), (false, false, false), "it is cleaned up");
-    assert_eq!(deleted(preparing, Detachment::AtOnce).1, true);
+    assert!(deleted(preparing, Detachment::AtOnce).1);
 }
 
 #[test]
@@ -413,16 +413,16 @@ fn what_another_operator_has_written_down_decides_about_an_unknown_host() {
         world.run(1800);
         (world.phase(), world.anchor().adopted, world.anchor().external, world.acts().is_empty())
     };
-    use Proof::{Deployed, Free, InUse, Releasing};
+
     let table = [
-        (Some(Deployed), ordered_by_itself(), (Phase::Provisioned, false, false, true)),
-        (Some(InUse), ordered_by_itself(), (Phase::Provisioned, true, false, true)),
+        (Some(Proof::Deployed), ordered_by_itself(), (Phase::Provisioned, false, false, true)),
+        (Some(Proof::InUse), ordered_by_itself(), (Phase::Provisioned, true, false, true)),
         (None, ordered_by_itself(), (Phase::Provisioned, true, false, true)),
-        (Some(Free), ordered_by_itself(), (Phase::Provisioned, false, false, false)),
-        (Some(InUse), Goal::default(), (Phase::Provisioned, true, true, true)),
+        (Some(Proof::Free), ordered_by_itself(), (Phase::Provisioned, false, false, false)),
+        (Some(Proof::InUse), Goal::default(), (Phase::Provisioned, true, true, true)),
         (None, Goal::default(), (Phase::Available, false, false, true)),
-        (Some(Free), Goal::default(), (Phase::Available, false, false, true)),
-        (Some(Releasing), Goal::default(), (Phase::Available, false, false, false)),
+        (Some(Proof::Free), Goal::default(), (Phase::Available, false, false, true)),
+        (Some(Proof::Releasing), Goal::default(), (Phase::Available, false, false, false)),
     ];
     for (proof, goal, expected) in table {
         let ordered = goal.claim.is_some();

@@ -89,6 +89,8 @@ pub(super) struct World {
     stale: Option<PowerRequest>,
     /// The same from before the present claim.
     stale_before: Option<PowerRequest>,
+    /// The claim that outdated it.
+    noted_for: Option<String>,
     /// The deployment that the server was last started for.
     pub(super) started: Option<String>,
 }
@@ -128,6 +130,7 @@ impl World {
             restarted: BTreeSet::new(),
             stale: None,
             stale_before: None,
+            noted_for: None,
             started: None,
         }
     }
@@ -274,7 +277,7 @@ impl World {
 
     /// Nobody knows any more what was asked before what.
     pub(super) fn forget_requests(&mut self) {
-        (self.stale, self.stale_before) = (None, None);
+        (self.stale, self.stale_before, self.noted_for) = (None, None, None);
     }
 
     /// Keeps in mind which requests were made before a claim or a release.
@@ -287,12 +290,22 @@ impl World {
         } else if (releasing(before) && !releasing(after)) || (before.claim.is_some() && id(before) != id(after)) {
             let untouched = before.milestone == Milestone::None;
             self.stale = if untouched { self.stale_before.clone() } else { request.clone() };
+            self.noted_for = None;
         }
-        if after.claim.is_some() && id(before) != id(after) {
+        // A crash came before the status was stored: what was accepted then was not.
+        let stored = self.remembered().anchor.ok().flatten().as_ref().and_then(id);
+        if stored.is_some() && stored == self.noted_for && before.claim.is_none() && after.claim.is_none() {
+            self.stale = self.stale_before.take();
+            self.noted_for = None;
+        }
+        // Or the same claim is accepted at once again.
+        let is_noted = self.noted_for == id(after) && self.stale == request;
+        if after.claim.is_some() && id(before) != id(after) && !is_noted {
             self.stale_before.clone_from(&self.stale);
             if self.goal.power_lasts == Lasting::UntilClaim {
                 self.stale = request;
             }
+            self.noted_for = id(after);
         }
         if self.goal.power_lasts == Lasting::UntilRelease && after.milestone == Milestone::Written {
             self.forget_requests();
@@ -733,7 +746,8 @@ fn known_anchor(remembered: &Remembered) -> Option<Anchor> {
         Some(recorded) => anchor.settled(recorded),
         None => anchor,
     });
-    recorded.into_iter().chain(stored).max_by_key(|anchor| anchor.seq)
+    // The last of those that are equal: an annotation that is not ahead of the status is not believed.
+    stored.into_iter().chain(recorded).max_by_key(|anchor| anchor.seq)
 }
 
 /// A deployment never goes back.

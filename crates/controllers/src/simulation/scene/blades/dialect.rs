@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::companions::Companion;
-use crate::dialect::{Attention, Connection, HostDialect, Outcome, TrustWish, View, Writes};
+use crate::dialect::{Attention, Connection, HostDialect, News, Outcome, TrustWish, View, Writes};
 use crate::fingerprint::digest;
 use crate::hands::Job;
+use crate::marks::Mark;
 use crate::object::ObjectId;
 use crate::objects::{Decision, ObjectDialect};
 use crate::relatives::Relative;
@@ -29,6 +30,12 @@ const OURS: Ownership = Ownership { manager: "blades", conditions: &[] };
 
 /// Annotation of a blade that is to be left alone.
 pub(super) const HANDS_OFF: &str = "racks.example/hands-off";
+
+/// The mark of Keys that a blade needs.
+pub(super) const LABEL: &str = "racks.example/used-by";
+pub(super) const KEPT: &str = "racks.example/kept";
+/// What another operator has put on Reports.
+pub(super) const FILED: &str = "racks.example/filed";
 
 /// A server. It is ordered to boot an image by its own spec, and has to wait for a permit.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,6 +82,8 @@ pub(super) struct KeySpec {
 }
 
 impl Keeper for Key {
+    const FIELDS: &'static [&'static str] = &["f:spec"];
+
     fn into_data(self) -> Data {
         self.spec.words.into_iter().map(|(key, word)| (key, ByteString(word.into_bytes()))).collect()
     }
@@ -119,6 +128,15 @@ impl HostDialect for Blades {
             Relative::of::<Permit>(|permit| vec![ObjectId::named::<Blade>(None, &permit.spec.blade)]),
             Relative::of::<Report>(|_| Vec::new()),
         ]
+    }
+
+    const RIVAL_LEASE: Option<&'static str> = Some("rack-operator");
+    const MARK: Option<Mark> = Some(Mark { labels: &[(LABEL, "blade")], finalizer: KEPT });
+    const COMPANION_FINALIZERS: &'static [&'static str] = &[FILED];
+
+    fn marked(view: &View<'_, Blade>) -> Vec<ObjectId> {
+        let console = view.related.get::<Console>(None, &view.object.spec.console);
+        console.iter().map(|console| ObjectId::named::<Key>(None, &console.spec.key)).collect()
     }
 
     fn depends_on(view: &View<'_, Blade>) -> Vec<ObjectId> {
@@ -207,12 +225,20 @@ impl HostDialect for Blades {
         };
         let hardware = outcome.seen.and_then(|seen| seen.hardware.as_ref());
         let serial = hardware.and_then(|hardware| hardware.serial_number.clone());
+        let is_new = status.state == "Provisioned" && before.state != status.state;
+        let lamp = News { warning: false, reason: "LampLit".to_owned(), message: "The lamp is lit.".to_owned() };
+        let events = is_new.then_some(lamp).into_iter().collect();
         let report = |serial| Companion::like(&Report::new(&outcome.host.name_any(), ReportSpec { serial }));
         Writes {
             object: None,
             companions: serial.into_iter().map(report).collect(),
             status: (status != before).then(|| serde_json::to_value(status).unwrap()),
+            events,
         }
+    }
+
+    fn event_reason(reason: &'static str) -> Option<&'static str> {
+        (reason != "Inspecting").then_some(if reason == "Available" { "Vacant" } else { reason })
     }
 
     fn paused_status(_: &View<'_, Blade>, _: &str, _: Option<&Seen>) -> Option<Value> {
@@ -266,10 +292,12 @@ impl ObjectDialect for Consoles {
                 (ConsoleStatus { serial, problem: None }, vec![blade], None)
             }
         };
+        let hello = News { warning: true, reason: "Hello".to_owned(), message: "Here it is.".to_owned() };
+        let hello = (status.serial != before.serial).then_some(hello).into_iter().collect();
         let status = (status != before).then(|| serde_json::to_value(status).unwrap());
         Decision {
             protect: true,
-            writes: Writes { object: None, companions, status },
+            writes: Writes { companions, status, events: hello, ..Writes::default() },
             again: job.is_some().then(|| view.now + SignedDuration::from_secs(30)),
             job,
             finished: false,

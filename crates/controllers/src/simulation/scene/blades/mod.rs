@@ -1,11 +1,14 @@
 //! A second dialect beside ours, whose hosts are made of several kinds.
 
 mod dialect;
+mod marks;
+mod rival;
 
 use std::time::Duration;
 
+use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use sim::PowerState;
 
@@ -19,7 +22,14 @@ const ISO: &str = "https://192.0.2.1/os.iso";
 
 /// A site with the kinds of both dialects, and an operator that speaks both.
 async fn site(servers: &[&str]) -> Scene {
-    let mut scene = Scene::open(servers).await;
+    let mut scene = prepared(servers).await;
+    start(&mut scene);
+    scene
+}
+
+/// The same without an operator.
+async fn prepared(servers: &[&str]) -> Scene {
+    let scene = Scene::open(servers).await;
     for kind in ["Blade", "Console", "Key", "Permit", "Report"] {
         define(&scene, kind).await;
     }
@@ -27,11 +37,14 @@ async fn site(servers: &[&str]) -> Scene {
         // Only the tests that need them have our hosts, too.
         scene.hosts().delete(name, &DeleteParams::default()).await.unwrap();
     }
+    scene
+}
+
+fn start(scene: &mut Scene) {
     scene.start(|config| {
         config.namespace = None;
         config.dialects = vec![Dialect::Beskar7, Dialect::Blades];
     });
-    scene
 }
 
 async fn define(scene: &Scene, kind: &str) {
@@ -221,4 +234,31 @@ async fn a_host_that_is_to_be_left_alone_is_neither_looked_at_nor_written() {
 
     scene.edit::<Blade>("server-0", json!({"metadata": {"annotations": {HANDS_OFF: null}}})).await;
     scene.until_blade("server-0", "state", "Available").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dialect_renames_events_drops_some_and_has_some_of_its_own() {
+    let scene = site(&["server-0"]).await;
+    scene.add_key("password").await;
+    scene.add::<Permit>("let-it", json!({"blade": "server-0"})).await;
+    scene.add_console("server-0").await;
+    scene.until_blade("server-0", "state", "Available").await;
+    scene.order("server-0").await;
+    scene.until_blade("server-0", "state", "Provisioned").await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let events = Api::<Event>::all(scene.admin.clone()).list(&ListParams::default()).await.unwrap();
+    let about = |reason: &str| {
+        let meant = events.items.iter().filter(|event| event.reason.as_deref() == Some(reason));
+        let told = |event: &Event| {
+            let kind = event.regarding.as_ref().and_then(|about| about.kind.clone());
+            [kind, event.type_.clone(), event.note.clone()].map(Option::unwrap).join(", ")
+        };
+        meant.map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(about("Vacant").len(), 1);
+    for dropped in ["Available", "Inspecting"] {
+        assert_eq!(about(dropped), [""; 0]);
+    }
+    assert_eq!(about("LampLit"), ["Blade, Normal, The lamp is lit."]);
+    assert_eq!(about("Hello"), ["Console, Warning, Here it is."]);
 }
