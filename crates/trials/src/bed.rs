@@ -26,6 +26,9 @@ const ROLES: &str = concat!(
     include_str!("../../../config/rbac/namespaced/role_binding.yaml"),
 );
 
+/// The operator's ServiceAccount.
+pub(crate) const OPERATOR: &str = "beskar7";
+
 pub(crate) enum Bed {
     /// The operator has the ServiceAccount and roles that we ship, and a runtime of its own.
     Cluster { cluster: &'static Cluster, account: Account },
@@ -45,11 +48,21 @@ const BEGIN: &str = "2026-11-16T08:00:00Z";
 impl Bed {
     /// A new namespace of a cluster.
     pub(crate) async fn on(cluster: &'static Cluster, prefix: &str) -> (Self, String) {
-        cluster.apply_yaml(&api::crds_yaml()).await;
         let namespace = cluster.namespace(prefix).await;
-        let roles = ROLES.replace("beskar7-system", &namespace);
-        let account = cluster.service_account(&namespace, "beskar7", &roles).await;
-        (Self::Cluster { cluster, account }, namespace)
+        (Self::in_namespace(cluster, &namespace).await, namespace)
+    }
+
+    /// A new namespace of a cluster, with that name.
+    pub(crate) async fn named_on(cluster: &'static Cluster, namespace: &str) -> Self {
+        cluster.apply_yaml(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}")).await;
+        Self::in_namespace(cluster, namespace).await
+    }
+
+    async fn in_namespace(cluster: &'static Cluster, namespace: &str) -> Self {
+        cluster.apply_yaml(&api::crds_yaml()).await;
+        let roles = ROLES.replace("beskar7-system", namespace);
+        let account = cluster.service_account(namespace, OPERATOR, &roles).await;
+        Self::Cluster { cluster, account }
     }
 
     /// An API server in this process, with a namespace and our CRDs.

@@ -23,7 +23,11 @@ use tower_service::Service;
 #[derive(Clone)]
 pub struct Gate(Arc<Inner>);
 
+/// Called before a BMC is asked for a change: with the name of the BMC, and the request as in [`Passage::what`].
+pub type Witness = Arc<dyn Fn(&str, &str) -> BoxFuture<'static, ()> + Send + Sync>;
+
 struct Inner {
+    witness: Option<Witness>,
     state: Mutex<State>,
     shut: watch::Sender<bool>,
     veiled: watch::Sender<Option<&'static str>>,
@@ -81,16 +85,26 @@ pub enum Side {
 
 impl Default for Gate {
     fn default() -> Self {
+        Self::of(None)
+    }
+}
+
+impl Gate {
+    /// A gate at which somebody is told of every change before a BMC is.
+    pub fn with_witness(witness: Witness) -> Self {
+        Self::of(Some(witness))
+    }
+
+    fn of(witness: Option<Witness>) -> Self {
         Self(Arc::new(Inner {
+            witness,
             state: Mutex::default(),
             shut: watch::Sender::new(false),
             veiled: watch::Sender::new(None),
             closed: CancellationToken::new(),
         }))
     }
-}
 
-impl Gate {
     /// Lets so many changes happen, API server and BMCs counted together. The last is carried out, but its answer never
     /// comes, and nothing passes any more.
     pub fn shutting_after(effects: usize) -> Self {
@@ -147,9 +161,9 @@ impl Gate {
         Client::new(GatedClient { client, gate: self.clone() }, "default")
     }
 
-    /// A way to a BMC that goes through this gate.
-    pub fn transport(&self, inner: Arc<dyn Transport>) -> Arc<dyn Transport> {
-        Arc::new(GatedTransport { inner, gate: self.clone() })
+    /// A way to the BMC of that name that goes through this gate.
+    pub fn transport(&self, bmc: &str, inner: Arc<dyn Transport>) -> Arc<dyn Transport> {
+        Arc::new(GatedTransport { bmc: bmc.to_owned(), inner, gate: self.clone() })
     }
 
     async fn pass<T>(&self, to: Side, what: String, is_effect: bool, send: impl Future<Output = T>) -> (usize, T) {
@@ -243,6 +257,7 @@ impl Service<Request<Body>> for GatedClient {
 }
 
 struct GatedTransport {
+    bmc: String,
     inner: Arc<dyn Transport>,
     gate: Gate,
 }
@@ -253,7 +268,13 @@ impl Transport for GatedTransport {
         let is_effect = !reads(request.method()) && !path.contains("/Sessions");
         let body = String::from_utf8_lossy(request.body()).into_owned();
         let what = format!("{} {path} {}", request.method(), if is_effect { body } else { String::new() });
-        async move { self.gate.pass(Side::Bmc, what, is_effect, self.inner.send(request)).await.1 }.boxed()
+        async move {
+            if let Some(witness) = self.gate.0.witness.as_ref().filter(|_| is_effect) {
+                witness(&self.bmc, &what).await;
+            }
+            self.gate.pass(Side::Bmc, what, is_effect, self.inner.send(request)).await.1
+        }
+        .boxed()
     }
 
     fn certificate(&self) -> Option<Fingerprint> {

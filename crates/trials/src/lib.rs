@@ -13,6 +13,7 @@ pub mod definitions;
 pub mod gate;
 pub mod hurry;
 pub mod machines;
+pub mod metal3;
 pub mod outage;
 pub mod served;
 pub mod stored;

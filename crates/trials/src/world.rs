@@ -73,6 +73,12 @@ impl World {
         Self::of(bed, namespace)
     }
 
+    /// The same BMCs, and a namespace of the same name on another cluster, in which nobody acts yet.
+    pub async fn quiet_beside_on(&self, cluster: &'static Cluster) -> Self {
+        let bed = Bed::named_on(cluster, &self.namespace).await;
+        Self { bmcs: self.bmcs.clone(), ..Self::of(bed, self.namespace.clone()) }
+    }
+
     /// A world in this process and in the time of this runtime, in which the operator runs.
     pub async fn in_process() -> Self {
         let world = Self::quiet_in_process().await;
@@ -222,6 +228,11 @@ impl World {
     /// The BMC of that name.
     pub fn bmc(&self, name: &str) -> sim::Bmc {
         self.bmcs.lock().unwrap()[name].clone()
+    }
+
+    /// All BMCs, by name.
+    pub fn bmcs(&self) -> HashMap<String, sim::Bmc> {
+        self.bmcs.lock().unwrap().clone()
     }
 
     /// Creates the Secret that hosts use unless they say otherwise.
@@ -458,14 +469,12 @@ pub fn claim(consumer: &str, iso: &str) -> Value {
 fn dial(bmcs: Bmcs, certificates: Certificates, gate: Gate) -> Dial {
     Arc::new(move |address, trust| {
         let bmc = bmcs.lock().unwrap().get(address.host()).cloned();
-        let Some(bmc) = bmc else { return Ok(gate.transport(Arc::new(Https::new(address, trust)?))) };
-        let (name, certificates) = (address.host().to_owned(), certificates.clone());
-        let show = move || certificates.lock().unwrap().get(&name).copied();
-        Ok(gate.transport(Arc::new(Certified {
-            inner: InProcess::new(bmc),
-            show: Box::new(show),
-            trust: trust.clone(),
-        })))
+        let name = address.host().to_owned();
+        let Some(bmc) = bmc else { return Ok(gate.transport(&name, Arc::new(Https::new(address, trust)?))) };
+        let (shown, certificates) = (name.clone(), certificates.clone());
+        let show = move || certificates.lock().unwrap().get(&shown).copied();
+        let way = Certified { inner: InProcess::new(bmc), show: Box::new(show), trust: trust.clone() };
+        Ok(gate.transport(&name, Arc::new(way)))
     })
 }
 

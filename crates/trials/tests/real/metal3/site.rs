@@ -11,7 +11,8 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use testkit::{AuditWrite, CapiRelease, Cluster, ClusterApi, Metal3, NewNode, NodeRole, Workload, wait_ok};
 
-use super::{HostSide, manifests};
+use super::hosts::{Hosts, INTERFACE};
+use super::manifests;
 use crate::clusters::PATIENCE;
 
 const NAME: &str = "walk";
@@ -30,8 +31,8 @@ pub(crate) struct Management {
     managers: ClusterApi,
 }
 
-pub(crate) struct Site<H> {
-    pub(crate) hosts: H,
+pub(crate) struct Site {
+    pub(crate) hosts: Hosts,
     management: Management,
     providers: Metal3,
     workload: Arc<Workload<'static>>,
@@ -48,15 +49,15 @@ impl Management {
     }
 }
 
-impl<H: HostSide> Site<H> {
+impl Site {
     /// All managers, and so many hosts.
     pub(crate) async fn start(count: usize) -> Self {
         let management = Management::start().await;
-        let hosts = H::start(management.cluster).await;
+        let hosts = Hosts::start(management.cluster).await;
         let (workload, providers, ()) = tokio::join!(
             Workload::prepare(management.cluster, hosts.namespace(), NAME),
             Metal3::start(management.cluster),
-            hosts.add_hosts(count),
+            hosts.add(count),
         );
         Self { hosts, management, providers, workload: Arc::new(workload), joined: Arc::default() }
     }
@@ -82,7 +83,7 @@ impl<H: HostSide> Site<H> {
             .replace("ENDPOINT", &format!("{{host: {host}, port: {port}}}"))
             .replace("TEMPLATE", manifests::TEMPLATE)
             .replace("NODE", manifests::NODE)
-            .replace("INTERFACE", H::INTERFACE)
+            .replace("INTERFACE", INTERFACE)
             // A control plane must have three machines to do without one.
             .replace("SURGE", if control_planes < 3 { "1" } else { "0" })
             .replace("CONTROL_PLANES", &control_planes.to_string())
@@ -186,7 +187,7 @@ impl<H: HostSide> Site<H> {
 
             let told = self.meta_data(host).await;
             let nics = host.data["status"]["hardware"]["nics"].as_array().unwrap();
-            let first = nics.iter().find(|nic| nic["name"] == H::INTERFACE).unwrap();
+            let first = nics.iter().find(|nic| nic["name"] == INTERFACE).unwrap();
             assert_eq!(told["name"], name.as_str());
             assert_eq!(told["mac"], first["mac"]);
             assert_eq!(told["boot-mac"], host.data["spec"]["bootMACAddress"]);
@@ -213,6 +214,10 @@ impl<H: HostSide> Site<H> {
             host.data["spec"]["consumerRef"]["name"].as_str().is_some_and(|consumer| wanted.contains(consumer))
         };
         hosts.iter().filter(has).map(ResourceExt::name_any).collect()
+    }
+
+    pub(crate) async fn used_hosts(&self) -> BTreeSet<String> {
+        &self.hosts_of(true).await | &self.hosts_of(false).await
     }
 
     pub(crate) async fn scale_workers(&self, replicas: u32) {
@@ -251,6 +256,21 @@ impl<H: HostSide> Site<H> {
                 .map(ResourceExt::name_any)
                 .collect();
             if paused.len() == count { Ok(()) } else { Err(format!("{paused:?}")) }
+        })
+        .await;
+    }
+
+    /// Has `clusterctl move` take hosts along that belong to no cluster, and what belongs to them.
+    pub(crate) async fn move_free_hosts(&self) {
+        let label = "clusterctl.cluster.x-k8s.io/move-hierarchy=";
+        self.cluster().kubectl(&["label", "crd", "baremetalhosts.metal3.io", label]).await.ok();
+    }
+
+    /// Waits until every host has moved. A host that is not paused may take a moment to let go.
+    pub(crate) async fn wait_for_no_hosts(&self) {
+        wait_ok("all hosts to be gone", PATIENCE, async || {
+            let left = self.bare_metal_hosts().await;
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
         })
         .await;
     }
