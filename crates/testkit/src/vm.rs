@@ -111,6 +111,17 @@ impl VmLab {
         let answer = virsh(&self.uri, &["domstate", Self::SYSTEM]).await;
         answer.unwrap_or_else(|error| panic!("cannot ask for the server's state: {error}")).trim().to_owned()
     }
+
+    /// Images in the server's optical drives, as libvirt itself will have them at the next start.
+    pub async fn media(&self) -> Vec<String> {
+        let answer = virsh(&self.uri, &["domblklist", Self::SYSTEM, "--details", "--inactive"]).await;
+        let answer = answer.unwrap_or_else(|error| panic!("cannot ask for the server's drives: {error}"));
+        let drives = answer.lines().filter_map(|line| match *line.split_whitespace().collect::<Vec<_>>() {
+            [_, "cdrom", _, image] => Some(image.to_owned()),
+            _ => None,
+        });
+        drives.filter(|image| image != "-").collect()
+    }
 }
 
 fn start_daemon(dir: &Path) -> (Process, String) {

@@ -4,6 +4,7 @@
 mod hosts;
 mod manifests;
 mod site;
+mod vm;
 
 use testkit::Move;
 
