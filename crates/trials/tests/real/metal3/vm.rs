@@ -37,8 +37,8 @@ async fn a_virtual_machine_boots_its_live_iso_again_when_its_bare_metal_host_is_
     wait_for("the image to boot", BOOTED, async || (boots() == 1).then_some(())).await;
     world.wait_for_bare_metal_host(HOST, "provisioned").await;
 
-    let reboot = json!({ "reboot.metal3.io": r#"{"mode": "hard"}"# });
-    world.patch_bare_metal_host(HOST, json!({ "metadata": { "annotations": reboot } })).await;
+    // The guest ignores the request to shut down, so its power is cut.
+    world.patch_bare_metal_host(HOST, json!({ "metadata": { "annotations": { "reboot.metal3.io": "" } } })).await;
     wait_for("the image to boot again", BOOTED, async || (boots() == 2).then_some(())).await;
     assert_eq!(lab.media().await.len(), 1, "it stays for the next start");
 
