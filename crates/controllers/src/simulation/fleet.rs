@@ -63,6 +63,15 @@ pub(super) struct Informants {
     pub(super) tenant: Tenant,
     /// A host as the API server has it.
     pub(super) host: Show,
+    /// Why nobody may do anything to the server of a host, if so.
+    pub(super) barred: Tenant,
+}
+
+impl Informants {
+    /// Know nothing.
+    pub(super) fn nobody() -> Self {
+        Self { tenant: Arc::new(|_| None), host: Arc::new(|_| None), barred: Arc::new(|_| None) }
+    }
 }
 
 impl Servers {
@@ -237,6 +246,9 @@ impl Line {
             || matches!(kind, Kind::System | Kind::SystemSettings | Kind::Bios | Kind::BiosSettings);
         let mut notes = self.servers.notes();
         notes.trace.push(format!("  {}: {what}", self.name));
+        if let Some(why) = (self.informants.barred)(&self.name) {
+            notes.crimes.push(format!("{what} at {}, which is {why}", self.name));
+        }
         if !harmless && let Some(tenant) = (self.informants.tenant)(&self.name) {
             notes.crimes.push(format!("{what} at {}, which runs for {tenant}", self.name));
         }

@@ -461,7 +461,7 @@ impl Process {
             hosts.host(name).is_some_and(|host| runs_for_its_owner(&host)).then(|| "its owner".to_owned())
         });
         let hosts = model.clone();
-        let informants = Informants { tenant, host: Arc::new(move |name| hosts.host(name)) };
+        let informants = Informants { tenant, host: Arc::new(move |name| hosts.host(name)), ..Informants::nobody() };
         let dial = servers.dial(&informants, &life);
         let hands = Hands::new(dial, Arc::new(metrics.clone()), metrics.clone(), clock.clone(), 4, wake, &stop);
         let brake = BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false };

@@ -11,7 +11,7 @@ use sim::{BootSource, Enabled, PowerState};
 use super::owners::Known;
 use super::stage::Stage;
 use super::users::{Home, Machine};
-use super::wire::Watchman;
+use super::wire::{Watchman, Write};
 use crate::dialect::ANCHOR_ANNOTATION;
 use crate::simulation::fleet::{PASSED_OVER, Servers, Show, asked_power};
 use crate::simulation::play::runs_from_image;
@@ -23,7 +23,8 @@ impl Stage {
             return Err(crime.clone());
         }
         self.judge_hosts()?;
-        self.judge_machines()
+        self.judge_machines()?;
+        self.judge_metals()
     }
 
     fn judge_hosts(&mut self) -> Result<(), String> {
@@ -121,6 +122,7 @@ impl Stage {
     /// What is not as it should be yet.
     pub(super) fn unfinished(&self) -> Option<String> {
         let hosts = self.names.iter().find_map(|name| self.unfinished_host(name));
+        let hosts = hosts.or_else(|| self.metal_names.iter().find_map(|name| self.unfinished_metal(name)));
         hosts.or_else(|| self.machines.iter().find_map(|(name, machine)| self.unfinished_machine(name, machine)))
     }
 
@@ -251,8 +253,8 @@ fn runs_unasked(host: &Value) -> bool {
 
 /// Sees machines claim, and what was known of the host in that moment: a claim is written on exactly what was looked at.
 pub(super) fn watchman_of_claims(show: Show, servers: Servers) -> Watchman {
-    Arc::new(move |name, patch| {
-        let Some(host) = show(name) else { return };
+    Arc::new(move |&Write { name, patch, plural }| {
+        let Some(host) = show(name).filter(|_| plural == "physicalhosts") else { return };
         let machine = &patch["spec"]["consumerRef"]["name"];
         let is_current = patch["metadata"]["resourceVersion"] == host["metadata"]["resourceVersion"];
         if machine.is_string() && is_current && runs_unasked(&host) {

@@ -1,9 +1,12 @@
 //! The whole process under paused time: operators with kube's controllers, leader election and watches, the API server that
-//! `beskar7 standalone` embeds, and simulated BMCs. People claim hosts by hand, and by machines that the operators place.
+//! `beskar7 standalone` embeds, and simulated BMCs. People claim PhysicalHosts by hand, and by machines that the operators place,
+//! and order images on BareMetalHosts; a history has hosts of one of these kinds, or of both.
 //! What befalls them follows from a seed; how kube's controllers order what is due at once does not, because their hash maps
 //! are random. So a seed that failed once may need several tries to fail again.
 
 mod judge;
+mod metal_judge;
+mod metals;
 mod owners;
 mod stage;
 mod turns;

@@ -17,10 +17,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::judge;
+use super::metals::Metals;
 use super::owners::Known;
 use super::users::Machine;
 use super::wire::Wire;
+use super::{judge, metal_judge};
 use crate::brake::BrakeConfig;
 use crate::clock::{Clock as _, TokioClock};
 use crate::dialects::Dialect;
@@ -38,6 +39,11 @@ const REST: Duration = Duration::from_mins(15);
 /// How long it may take until the last has been seen: hosts at rest are looked at every few minutes.
 const SETTLE: Duration = Duration::from_mins(12);
 pub(super) const NAMESPACE: &str = "lab";
+/// Group and version of PhysicalHosts and machines, and of BareMetalHosts.
+const OURS: (&str, &str) = ("infrastructure.cluster.x-k8s.io", "v1beta1");
+const METAL3: (&str, &str) = ("metal3.io", "v1alpha1");
+/// How often the servers are looked at.
+const JUDGED: Duration = Duration::from_mins(1);
 pub(super) const PASSWORDS: [&str; 2] = ["password", "changed"];
 
 /// Plays the history of a seed.
@@ -62,8 +68,10 @@ pub(super) struct Process {
 
 pub(super) struct Stage {
     pub(super) random: fastrand::Rng,
-    /// Names of the hosts.
+    /// Names of the PhysicalHosts.
     pub(super) names: Vec<String>,
+    /// Names of the BareMetalHosts.
+    pub(super) metal_names: Vec<String>,
     /// Names that machines may have: more than there are hosts.
     pub(super) machine_names: Vec<String>,
     server: Server,
@@ -72,6 +80,7 @@ pub(super) struct Stage {
     pub(super) wire: Wire,
     pub(super) show: Show,
     pub(super) show_machine: Show,
+    pub(super) show_metal: Show,
     informants: Informants,
     pub(super) servers: Servers,
     clock: TokioClock,
@@ -80,6 +89,7 @@ pub(super) struct Stage {
     pub(super) operators: Vec<Process>,
     pub(super) known: BTreeMap<String, Known>,
     pub(super) machines: BTreeMap<String, Machine>,
+    pub(super) metals: Metals,
     /// Servers that somebody may have switched on or off since they were last prepared for a deployment.
     pub(super) pressed: BTreeSet<String>,
     /// Servers whose BMC has taken orders without obeying.
@@ -91,7 +101,7 @@ pub(super) struct Stage {
 impl Stage {
     async fn new(seed: u64, told: bool) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let names: Vec<String> = (0..random.u32(2..5)).map(|at| format!("server-{at}")).collect();
+        let (names, metal_names) = draw_fleet(&mut random);
         let clock = TokioClock::starting_at("2026-11-16T08:00:00Z".parse().unwrap());
         let server = Server::start(ServerConfig {
             store: Store::memory(),
@@ -106,22 +116,31 @@ impl Stage {
         let admin = Client::new(server.router(), NAMESPACE);
         furnish(&admin).await;
         let machine_names: Vec<String> = (0..names.len() + 2).map(|at| format!("node-{at}")).collect();
-        let (show, show_machine) = (show(&server, "physicalhosts"), show(&server, "beskar7machines"));
-        let tenant = tenant(show.clone(), show_machine.clone(), machine_names.clone());
-        let informants = Informants { tenant, host: show.clone() };
-        let servers = Servers::new(&names, &mut random);
-        let watchman = judge::watchman_of_claims(show.clone(), servers.clone());
-        let (wire, elects) = (Wire::new(server.router()).watched_by(watchman), random.bool());
+        let (show, show_machine) = (show(&server, OURS, "physicalhosts"), show(&server, OURS, "beskar7machines"));
+        let show_metal = self::show(&server, METAL3, "baremetalhosts");
+        let metals = Metals::default();
+        let tenant = tenant(show.clone(), show_machine.clone(), machine_names.clone(), metals.clone());
+        let bars = metals.clone();
+        let barred: Tenant = Arc::new(move |name| metal_judge::barred(&bars, name));
+        let informants = Informants { tenant, host: show.clone(), barred };
+        let servers = Servers::new(&[names.clone(), metal_names.clone()].concat(), &mut random);
+        let watchmen = [
+            judge::watchman_of_claims(show.clone(), servers.clone()),
+            metal_judge::watchman_of_pauses(show_metal.clone(), servers.clone()),
+        ];
+        let (wire, elects) = (Wire::new(server.router()).watched_by(watchmen), random.bool());
         let mut stage = Self {
             random,
-            passwords: names.iter().map(|name| (name.clone(), PASSWORDS[0])).collect(),
+            passwords: names.iter().chain(&metal_names).map(|name| (name.clone(), PASSWORDS[0])).collect(),
             names,
+            metal_names,
             machine_names,
             server,
             admin,
             wire,
             show,
             show_machine,
+            show_metal,
             informants,
             servers,
             clock,
@@ -130,6 +149,7 @@ impl Stage {
             operators: Vec::new(),
             known: BTreeMap::new(),
             machines: BTreeMap::new(),
+            metals,
             pressed: BTreeSet::new(),
             misled: BTreeSet::new(),
             told,
@@ -137,6 +157,10 @@ impl Stage {
         for name in stage.names.clone() {
             stage.put_secret(&name).await;
             stage.create(&name).await;
+        }
+        for name in stage.metal_names.clone() {
+            stage.put_secret(&name).await;
+            stage.create_metal(&name).await;
         }
         for at in 0..=usize::from(elects) {
             let operator = stage.start(at, Duration::ZERO);
@@ -157,7 +181,7 @@ impl Stage {
         let operator = Operator {
             client: self.wire.client(&life),
             config: Config {
-                dialects: vec![Dialect::Beskar7],
+                dialects: vec![Dialect::Beskar7, Dialect::Metal3],
                 namespace: Some(NAMESPACE.to_owned()),
                 watch_filter: None,
                 election,
@@ -223,6 +247,8 @@ impl Stage {
     fn versions(&self) -> Vec<Option<Value>> {
         let version = |object: Arc<Value>| object["metadata"]["resourceVersion"].clone();
         let hosts = self.names.iter().map(|name| (self.show)(name).map(version));
+        let metals = self.metal_names.iter().map(|name| (self.show_metal)(name).map(version));
+        let hosts = hosts.chain(metals);
         hosts.chain(self.machine_names.iter().map(|name| (self.show_machine)(name).map(version))).collect()
     }
 
@@ -230,6 +256,7 @@ impl Stage {
     pub(super) async fn run_for(&mut self, span: Duration) -> Result<(), String> {
         let end = Instant::now() + span;
         loop {
+            let next = end.min(Instant::now() + JUDGED);
             let ended = self.operators.iter_mut().map(|operator| {
                 async {
                     tokio::select! {
@@ -242,8 +269,14 @@ impl Stage {
                 }
                 .boxed_local()
             });
-            let first = tokio::time::timeout_at(end, futures::future::select_all(ended)).await;
-            let Ok((how, at)) = first.map(|(how, at, _)| (how, at)) else { return self.judge() };
+            let first = tokio::time::timeout_at(next, futures::future::select_all(ended)).await;
+            let Ok((how, at)) = first.map(|(how, at, _)| (how, at)) else {
+                self.judge()?;
+                if next == end {
+                    return Ok(());
+                }
+                continue;
+            };
             let how = how.map_err(|why| format!("an operator panicked: {why}"))?;
             self.tell(|| format!("operator {at} {how}"));
             let pause = Duration::from_secs(self.random.u64(0..30));
@@ -268,17 +301,31 @@ impl Drop for Stage {
     }
 }
 
-fn show(server: &Server, plural: &'static str) -> Show {
+/// Two to four servers in all.
+fn draw_fleet(random: &mut fastrand::Rng) -> (Vec<String>, Vec<String>) {
+    let (hosts, metals) = match random.u8(..3) {
+        0 => (random.u32(2..5), 0),
+        1 => (0, random.u32(2..4)),
+        _ => (random.u32(1..3), random.u32(1..3)),
+    };
+    let named = |count: u32, word: &str| (0..count).map(|at| format!("{word}-{at}")).collect();
+    (named(hosts, "server"), named(metals, "metal"))
+}
+
+fn show(server: &Server, (group, version): (&'static str, &'static str), plural: &'static str) -> Show {
     let objects = server.api().clone();
     Arc::new(move |name| {
-        let served = objects.served("infrastructure.cluster.x-k8s.io", "v1beta1", plural).ok()?;
+        let served = objects.served(group, version, plural).ok()?;
         objects.get(&served, NAMESPACE, name).ok().map(Arc::new)
     })
 }
 
 /// Who runs on a host: whoever its anchor names, and also every machine that was named after it, whatever the host says.
-fn tenant(host: Show, machine: Show, machines: Vec<String>) -> Tenant {
+fn tenant(host: Show, machine: Show, machines: Vec<String>, metals: Metals) -> Tenant {
     Arc::new(move |name| {
+        if let Some(tenant) = metal_judge::tenant(&metals, name) {
+            return Some(tenant);
+        }
         let host = host(name)?;
         if runs_for_its_owner(&host) {
             return Some("its owner".to_owned());
@@ -297,7 +344,7 @@ async fn furnish(client: &Client) {
     let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).unwrap();
     Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    for definition in api::crds() {
+    for definition in api::crds().into_iter().chain(api::crd::metal3_crds()) {
         definitions.create(&PostParams::default(), &definition).await.unwrap();
         await_condition(definitions.clone(), &definition.name_any(), conditions::is_crd_established()).await.unwrap();
     }

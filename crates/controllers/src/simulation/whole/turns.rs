@@ -44,10 +44,65 @@ pub(super) enum Turn {
     ByHand,
     SwitchOnAndClaim,
     Wait,
+    Order,
+    Withdraw,
+    Online,
+    Reboot,
+    HoldOff,
+    Pause,
+    Detach,
+    DeleteMetal,
+    CreateMetal,
+    ChangeConsumer,
+    MetalLosesStatus,
+    Rival,
+}
+
+/// Who something happens to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    /// A PhysicalHost or a machine.
+    Host,
+    /// A BareMetalHost.
+    Metal,
+    /// Any server, an operator, or the API server.
+    Any,
+}
+
+impl Turn {
+    fn subject(self) -> Subject {
+        match self {
+            Self::Crash
+            | Self::StopInOrder
+            | Self::ApiFails
+            | Self::ApiCutsWatches
+            | Self::ApiIsLate
+            | Self::ApiRivals
+            | Self::BmcFault
+            | Self::BmcForgets
+            | Self::Password
+            | Self::Rotation
+            | Self::ByHand
+            | Self::Wait => Subject::Any,
+            Self::Order
+            | Self::Withdraw
+            | Self::Online
+            | Self::Reboot
+            | Self::HoldOff
+            | Self::Pause
+            | Self::Detach
+            | Self::DeleteMetal
+            | Self::CreateMetal
+            | Self::ChangeConsumer
+            | Self::MetalLosesStatus
+            | Self::Rival => Subject::Metal,
+            _ => Subject::Host,
+        }
+    }
 }
 
 /// By how often they happen: about as many claims by hand as by machines.
-const TURNS: [(Turn, u32); 29] = [
+const TURNS: [(Turn, u32); 41] = [
     (Turn::Claim, 9),
     (Turn::Release, 5),
     (Turn::ClaimVanishes, 1),
@@ -77,13 +132,31 @@ const TURNS: [(Turn, u32); 29] = [
     (Turn::ByHand, 2),
     (Turn::SwitchOnAndClaim, 5),
     (Turn::Wait, 4),
+    (Turn::Order, 16),
+    (Turn::Withdraw, 7),
+    (Turn::Online, 4),
+    (Turn::Reboot, 6),
+    (Turn::HoldOff, 5),
+    (Turn::Pause, 6),
+    (Turn::Detach, 5),
+    (Turn::DeleteMetal, 4),
+    (Turn::CreateMetal, 6),
+    (Turn::ChangeConsumer, 2),
+    (Turn::MetalLosesStatus, 3),
+    (Turn::Rival, 3),
 ];
 
 impl Stage {
     pub(super) fn draw(&mut self) -> Turn {
-        let all: u32 = TURNS.iter().map(|(_, weight)| weight).sum();
+        let is_possible = |turn: Turn| match turn.subject() {
+            Subject::Host => !self.names.is_empty(),
+            Subject::Metal => !self.metal_names.is_empty(),
+            Subject::Any => true,
+        };
+        let possible: Vec<_> = TURNS.into_iter().filter(|(turn, _)| is_possible(*turn)).collect();
+        let all: u32 = possible.iter().map(|(_, weight)| weight).sum();
         let mut dice = self.random.u32(..all);
-        for (turn, weight) in TURNS {
+        for (turn, weight) in possible {
             match dice.checked_sub(weight) {
                 Some(rest) => dice = rest,
                 None => return turn,
@@ -94,7 +167,12 @@ impl Stage {
 
     /// The host and the machine that something may happen to. Who deletes a machine knows that there is one.
     pub(super) fn draw_subjects(&mut self, turn: Turn) -> (String, String) {
-        let host = self.names[self.random.usize(..self.names.len())].clone();
+        let hosts: Vec<_> = match turn.subject() {
+            Subject::Host => self.names.clone(),
+            Subject::Metal => self.metal_names.clone(),
+            Subject::Any => self.names.iter().chain(&self.metal_names).cloned().collect(),
+        };
+        let host = hosts[self.random.usize(..hosts.len())].clone();
         let living: Vec<_> = match turn {
             Turn::DeleteMachine
             | Turn::ForceRelease
@@ -215,12 +293,26 @@ impl Stage {
                 self.create_machine(&new.unwrap_or_else(|| machine.to_owned())).await?;
             }
             Turn::Wait => {}
+            Turn::Order => self.order(name).await,
+            Turn::Withdraw => self.withdraw(name).await,
+            Turn::Online => self.set_online(name).await,
+            Turn::Reboot => self.reboot(name).await,
+            Turn::HoldOff => self.hold_off(name).await,
+            Turn::Pause => self.pause(name).await,
+            Turn::Detach => self.detach(name).await,
+            Turn::DeleteMetal => self.delete_metal(name).await,
+            Turn::CreateMetal if (self.show_metal)(name).is_none() => self.create_metal(name).await,
+            Turn::CreateMetal => self.order(name).await,
+            Turn::ChangeConsumer => self.change_consumer(name).await,
+            Turn::MetalLosesStatus => self.metal_loses_status(name).await,
+            Turn::Rival => self.rival(name).await,
         }
         Ok(())
     }
 
     /// Somebody at the server.
     fn press(&mut self, name: &str, reset: ResetType) {
+        self.metals.stir(name);
         self.servers.press(name, reset);
         self.pressed.insert(name.to_owned());
     }
@@ -238,9 +330,12 @@ impl Stage {
         for operator in &self.operators {
             operator.life.spare();
         }
-        for name in self.names.clone() {
+        for name in [self.names.clone(), self.metal_names.clone()].concat() {
             self.servers.bmc(&name).faults().clear();
             self.put_secret(&name).await;
+        }
+        self.calm_metals().await;
+        for name in self.names.clone() {
             if self.random.bool() {
                 self.lift_quarantine(&name).await;
             }

@@ -27,12 +27,24 @@ pub(in crate::simulation) struct Wire {
     state: Arc<Mutex<State>>,
     /// Writes that have not arrived yet. They outlive whoever sent them.
     under_way: TaskTracker,
-    /// Sees every write to a host, but for its status, in the moment that it arrives.
-    watchman: Option<Watchman>,
+    /// See every change of a host by an operator, in the moment that it arrives.
+    watchmen: Vec<Watchman>,
 }
 
-/// Is told the name of a host and what is about to be merged into it.
-pub(in crate::simulation) type Watchman = Arc<dyn Fn(&str, &Value) + Send + Sync>;
+/// Is told what is about to be changed.
+pub(in crate::simulation) type Watchman = Arc<dyn Fn(&Write<'_>) + Send + Sync>;
+
+/// A change of a host.
+#[derive(Debug)]
+pub(in crate::simulation) struct Write<'a> {
+    /// Its kind, as it is written in paths.
+    pub(in crate::simulation) plural: &'a str,
+    pub(in crate::simulation) name: &'a str,
+    pub(in crate::simulation) patch: &'a Value,
+}
+
+/// The kinds of hosts, as they are written in paths.
+const HOSTS: [&str; 2] = ["physicalhosts", "baremetalhosts"];
 
 #[derive(Default)]
 struct State {
@@ -67,11 +79,11 @@ pub(in crate::simulation) struct ConnectionLost;
 
 impl Wire {
     pub(in crate::simulation) fn new(router: Router) -> Self {
-        Self { router, state: Arc::default(), under_way: TaskTracker::new(), watchman: None }
+        Self { router, state: Arc::default(), under_way: TaskTracker::new(), watchmen: Vec::new() }
     }
 
-    pub(in crate::simulation) fn watched_by(self, watchman: Watchman) -> Self {
-        Self { watchman: Some(watchman), ..self }
+    pub(in crate::simulation) fn watched_by(self, watchmen: impl Into<Vec<Watchman>>) -> Self {
+        Self { watchmen: watchmen.into(), ..self }
     }
 
     /// The way of one process.
@@ -132,11 +144,12 @@ impl Wire {
             let rival = {
                 let mut state = self.state();
                 state.writes += 1;
-                if path.contains("/physicalhosts/") && !path.ends_with("/status") {
+                let host = host_in(&path);
+                if host.is_some() && !path.ends_with("/status") {
                     late = state.late.take();
                 }
                 state.last_write = format!("{} {path}", request.method());
-                let contested = ["/physicalhosts/", "/beskar7machines/"].iter().any(|kind| path.contains(kind));
+                let contested = host.is_some() || path.contains("/beskar7machines/");
                 let rival = contested && state.rivals > 0;
                 state.rivals -= u32::from(rival);
                 rival.then_some(state.writes)
@@ -162,16 +175,20 @@ impl Wire {
         let patch = json!({"metadata": {"labels": {"touched": number.to_string()}}}).to_string();
         let request =
             Request::patch(path).header(http::header::CONTENT_TYPE, PATCH).body(Body::from(patch.into_bytes()));
-        self.ask(request.unwrap()).await;
+        self.answer(request.unwrap()).await;
     }
 
-    /// Shows a change of a host to the watchman.
+    /// Shows a change of a host to the watchmen.
     async fn show(&self, request: Request<Body>) -> Request<Body> {
-        let host = host_in(request.uri().path()).filter(|_| request.method() == Method::PATCH);
-        let Some((watchman, host)) = self.watchman.clone().zip(host.map(str::to_owned)) else { return request };
+        if self.watchmen.is_empty() || request.method() != Method::PATCH || host_in(request.uri().path()).is_none() {
+            return request;
+        }
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await.unwrap();
-        watchman(&host, &serde_json::from_slice(&body).unwrap_or_default());
+        let patch = serde_json::from_slice(&body).unwrap_or_default();
+        if let Some((plural, name)) = host_in(head.uri.path()) {
+            self.watchmen.iter().for_each(|watchman| watchman(&Write { plural, name, patch: &patch }));
+        }
         Request::from_parts(head, Body::from(body.to_vec()))
     }
 
@@ -186,15 +203,19 @@ impl Wire {
 
     async fn ask(&self, request: Request<Body>) -> Response<Answered> {
         let request = self.show(request).await;
+        self.answer(request).await
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response<Answered> {
         let Ok(answer) = tower_service::Service::call(&mut self.router.clone(), request).await;
         answer
     }
 }
 
-/// The host that a request is about, unless it is about its status.
-fn host_in(path: &str) -> Option<&str> {
-    let (_, name) = path.split_once("/physicalhosts/")?;
-    (!name.contains('/')).then_some(name)
+/// The kind and the name of the host that a request is about, also if it is about its status.
+fn host_in(path: &str) -> Option<(&str, &str)> {
+    let mut parts = path.split('/').skip_while(|part| !HOSTS.contains(part));
+    parts.next().zip(parts.next())
 }
 
 fn is_watch(request: &Request<Body>) -> bool {
