@@ -1,6 +1,6 @@
 //! What happens in each phase.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Ask, Asked, Deed, Finding, Happening, Manner, Milestone, Neglect, Note, Order, Origin, Passage, Phase, Request,
@@ -460,21 +460,32 @@ impl Scene<'_> {
             self.begin_deletion();
         }
         let limit = pace::later(self.record.since, pace::DELETION_LIMIT);
-        if let Some(fault) = &self.record.fault
-            && fault.inputs == self.sight.inputs
-            && (fault.count >= pace::DELETION_TRIES || self.now() >= limit)
-        {
-            let failure = fault.failure.clone();
-            self.leave_as_it_is(Neglect::Failed(failure));
-            self.finished = true;
-            return STOP;
-        }
+        self.end_failed_deletion(limit)?;
         if self.wait_out_fault().is_break() {
             self.again = self.again.map(|again| again.min(limit));
             return STOP;
         }
-        self.tidy_up()?;
+        if self.tidy_up().is_break() {
+            return self.end_failed_deletion(limit);
+        }
         self.record.anchor.release(self.now());
+        self.finished = true;
+        STOP
+    }
+
+    /// Ends a deletion that has failed too often or for too long. A try that is overdue comes first: the host was paused, or the
+    /// operator was down.
+    fn end_failed_deletion(&mut self, limit: Timestamp) -> Flow {
+        let Some(fault) = self.record.fault.as_ref().filter(|fault| fault.inputs == self.sight.inputs) else {
+            return GO_ON;
+        };
+        let is_overdue = fault.next_try <= self.now() && fault.last < limit;
+        if fault.count < pace::DELETION_TRIES && (self.now() < limit || is_overdue) {
+            return GO_ON;
+        }
+        let failure = fault.failure.clone();
+        self.leave_as_it_is(Neglect::Failed(failure));
+        (self.record.wait, self.look, self.again) = (None, None, None);
         self.finished = true;
         STOP
     }

@@ -45,6 +45,22 @@ fn a_provisioned_host_is_switched_off_and_cleaned_up_first() {
 }
 
 #[test]
+fn a_deletion_that_nobody_went_on_with_for_long_is_tried_once_more() {
+    // The host was paused, or the operator was down; the BMC answers again, or it does not.
+    for answers in [true, false] {
+        let mut world = World::provisioned();
+        world.server.temper.blind = Some(Kind::Unreachable);
+        let mut world = deleted(world, Deletion::CleanUp);
+        world.run(120);
+        assert!(!world.finished && world.last.as_ref().unwrap().record.fault.is_some());
+        world.now += secs(3600);
+        world.server.temper.blind = Some(Kind::Unreachable).filter(|_| !answers);
+        world.run(300);
+        assert_eq!((world.finished, world.server.is_tidy()), (true, answers), "{:#?}", world.last);
+    }
+}
+
+#[test]
 fn a_deletion_at_any_moment_of_a_deployment_ends_tidy() {
     for turn in 0..30 {
         let mut world = World::with(ordered("a", IMAGE));
