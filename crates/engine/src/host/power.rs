@@ -61,7 +61,7 @@ impl Scene<'_> {
                 self.wait_until(Waiting::PoweringOff, power_deadline(since, first));
                 self.poll(scope, since);
             }
-            (_, Some((_, first))) if now >= pace::later(first, pace::POWER_LIMIT) => {
+            (_, Some((since, first))) if has_failed(since, first, now) => {
                 self.fail_to_act(Finding::PowerStuck { on: false, shown: seen.power })?;
             }
             _ => {
@@ -102,7 +102,7 @@ impl Scene<'_> {
                 self.wait_until(Waiting::PoweringOn, power_deadline(since, first));
                 self.poll(scope, since);
             }
-            Some((_, first)) if now >= pace::later(first, pace::POWER_LIMIT) => {
+            Some((since, first)) if has_failed(since, first, now) => {
                 self.fail_to_act(Finding::PowerStuck { on: true, shown: seen.power })?;
             }
             _ => {
@@ -348,6 +348,12 @@ impl PowerState {
     fn is_on(self) -> bool {
         matches!(self, Self::On | Self::Paused)
     }
+}
+
+/// Whether a power command has failed that was sent at `since`, and for the first time at `first`. If the last one was sent long ago,
+/// nobody went on with it, because the host was paused or the operator was down: it is sent once more.
+fn has_failed(since: Timestamp, first: Timestamp, now: Timestamp) -> bool {
+    now >= pace::later(first, pace::POWER_LIMIT) && now < pace::later(since, pace::POWER_LIMIT)
 }
 
 /// When a power command has to show its effect. It was sent at `since`, and for the first time at `first`.

@@ -143,6 +143,22 @@ fn a_bmc_that_refuses_to_tidy_does_not_block_a_deletion_for_ever() {
 }
 
 #[test]
+fn a_power_off_that_nobody_went_on_with_for_long_is_sent_once_more() {
+    for obeys in [true, false] {
+        let mut world = deleted(World::provisioned(), Deletion::CleanUp);
+        world.server.temper.stuck = true;
+        world.run(90);
+        assert!(!world.finished && world.acts().contains(&"PowerOff"));
+        let sent = world.acts().len();
+        world.now += secs(3600);
+        world.server.temper.stuck = !obeys;
+        world.run(300);
+        assert!(world.finished && world.acts()[sent..].contains(&"PowerOff"), "{:#?}", world.last);
+        assert_eq!(world.server.is_tidy(), obeys, "{:?}", world.acts());
+    }
+}
+
+#[test]
 fn a_bmc_that_was_dead_long_before_the_deletion_gets_its_tries_too() {
     let mut world = World::provisioned();
     world.server.temper.blind = Some(Kind::Unreachable);
