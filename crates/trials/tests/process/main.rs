@@ -12,6 +12,7 @@ mod deploy;
 mod fleet;
 mod input;
 mod machines;
+mod metal3;
 mod other_writers;
 mod power;
 mod release;
