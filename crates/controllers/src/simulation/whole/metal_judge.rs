@@ -34,7 +34,7 @@ impl Stage {
                 continue;
             };
             judge_words(name, &host)?;
-            self.judge_deletion(name, metal, &host)?;
+            judge_deletion(name, metal, &host)?;
             self.judge_use(name, metal, &host)?;
             let is_detached = host["status"]["operationalStatus"] == operational::DETACHED
                 && host["metadata"]["annotations"].get(names::DETACHED).is_some();
@@ -45,15 +45,6 @@ impl Stage {
             }
         }
         metals.retain(|name, _| !gone.contains(name));
-        Ok(())
-    }
-
-    fn judge_deletion(&self, name: &str, metal: &Metal, host: &Value) -> Result<(), String> {
-        let is_kept = metal.paused.is_some() || host["metadata"]["annotations"].get(names::DETACHED).is_some();
-        let is_late = metal.leaving.is_some_and(|since| since.elapsed() > DELETION);
-        if is_late && !is_kept {
-            return Err(format!("{name} was deleted long ago and is still there: {}", host["status"]));
-        }
         Ok(())
     }
 
@@ -128,6 +119,15 @@ impl Stage {
 
 fn json_of(metal: &Metal) -> Value {
     Value::from(metal.image.clone().unwrap_or_default())
+}
+
+fn judge_deletion(name: &str, metal: &Metal, host: &Value) -> Result<(), String> {
+    let is_kept = metal.paused.is_some() || host["metadata"]["annotations"].get(names::DETACHED).is_some();
+    let is_late = metal.leaving.is_some_and(|since| since.elapsed() > DELETION);
+    if is_late && !is_kept {
+        return Err(format!("{name} was deleted long ago and is still there: {}", host["status"]));
+    }
+    Ok(())
 }
 
 /// The words of a status agree with each other.

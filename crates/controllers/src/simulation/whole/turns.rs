@@ -293,7 +293,6 @@ impl Stage {
                 self.create_machine(&new.unwrap_or_else(|| machine.to_owned())).await?;
             }
             Turn::Wait => {}
-            Turn::Order => self.order(name).await,
             Turn::Withdraw => self.withdraw(name).await,
             Turn::Online => self.set_online(name).await,
             Turn::Reboot => self.reboot(name).await,
@@ -302,7 +301,7 @@ impl Stage {
             Turn::Detach => self.detach(name).await,
             Turn::DeleteMetal => self.delete_metal(name).await,
             Turn::CreateMetal if (self.show_metal)(name).is_none() => self.create_metal(name).await,
-            Turn::CreateMetal => self.order(name).await,
+            Turn::Order | Turn::CreateMetal => self.order(name).await,
             Turn::ChangeConsumer => self.change_consumer(name).await,
             Turn::MetalLosesStatus => self.metal_loses_status(name).await,
             Turn::Rival => self.rival(name).await,

@@ -44,6 +44,8 @@ async fn quiet_world() -> World {
 struct Site {
     world: World,
     bmc: sim::Bmc,
+    /// What it is about, for whoever reads of a failure.
+    about: String,
 }
 
 impl Site {
@@ -52,7 +54,7 @@ impl Site {
         let world = world.beside().await;
         let bmc = world.add_bmc(HOST, sim::Bmc::new(spec(HOST).timing(timing)));
         world.create_secret("bmc", "admin", "password").await;
-        Self { world, bmc }
+        Self { world, bmc, about: String::new() }
     }
 
     fn start_operator(&self) {
@@ -103,8 +105,8 @@ impl Site {
             if is_so(&host) {
                 return began.elapsed();
             }
-            assert!(began.elapsed() < EVER, "waited for {what}: {host:#} {:?}", self.bmc.journal());
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            assert!(began.elapsed() < EVER, "{}: waited for {what}: {host:#} {:?}", self.about, self.bmc.journal());
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
 

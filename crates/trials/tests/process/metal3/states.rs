@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sim::{BootSource, Effect, Kind, PowerState, ResetType, Timing};
-use trials::story::{ISO, assert_tidy, runs};
+use trials::story::{ISO, runs};
 use trials::world::World;
 
 use super::{Site, live, quiet_world, withdrawn};
@@ -68,7 +68,8 @@ impl State {
     /// A host that is in this state and stays there, because of its BMC.
     async fn reach(self, world: &World) -> Site {
         let power_on = if self == Self::Starting { Duration::from_mins(4) } else { Duration::ZERO };
-        let site = Site::beside(world, Timing { power_on, ..Timing::INSTANT }).await;
+        let mut site = Site::beside(world, Timing { power_on, ..Timing::INSTANT }).await;
+        site.about = format!("{self:?}");
         site.start_operator();
         let hold = |effect: Effect| site.bmc.faults().add(effect.always());
         match self {
@@ -162,7 +163,12 @@ impl Site {
             End::Runs(image) => self.until_running(image).await,
             End::Gone => {
                 self.until_gone().await;
-                assert_tidy(&self.bmc);
+                assert_eq!(
+                    (self.bmc.first().power(), self.bmc.first().media()),
+                    (PowerState::Off, None),
+                    "{}",
+                    self.about
+                );
             }
             End::Untouched => {
                 self.until_well("externally provisioned").await;
@@ -180,7 +186,6 @@ async fn in_every_state(what: impl AsyncFn(State, &Site) -> End) {
     for state in State::ALL {
         let site = state.reach(&world).await;
         let end = what(state, &site).await;
-        println!("{state:?} ends as {end:?}");
         site.ends(end).await;
     }
 }
