@@ -56,6 +56,7 @@ pub(super) enum Turn {
     ChangeConsumer,
     MetalLosesStatus,
     Rival,
+    Peace,
 }
 
 /// Who something happens to.
@@ -95,14 +96,15 @@ impl Turn {
             | Self::CreateMetal
             | Self::ChangeConsumer
             | Self::MetalLosesStatus
-            | Self::Rival => Subject::Metal,
+            | Self::Rival
+            | Self::Peace => Subject::Metal,
             _ => Subject::Host,
         }
     }
 }
 
 /// By how often they happen: about as many claims by hand as by machines.
-const TURNS: [(Turn, u32); 41] = [
+const TURNS: [(Turn, u32); 42] = [
     (Turn::Claim, 9),
     (Turn::Release, 5),
     (Turn::ClaimVanishes, 1),
@@ -141,9 +143,10 @@ const TURNS: [(Turn, u32); 41] = [
     (Turn::Detach, 5),
     (Turn::DeleteMetal, 4),
     (Turn::CreateMetal, 6),
-    (Turn::ChangeConsumer, 2),
+    (Turn::ChangeConsumer, 3),
     (Turn::MetalLosesStatus, 3),
     (Turn::Rival, 3),
+    (Turn::Peace, 6),
 ];
 
 impl Stage {
@@ -305,6 +308,8 @@ impl Stage {
             Turn::ChangeConsumer => self.change_consumer(name).await,
             Turn::MetalLosesStatus => self.metal_loses_status(name).await,
             Turn::Rival => self.rival(name).await,
+            // Long enough for a server to run undisturbed, so that what follows finds it in use.
+            Turn::Peace => self.run_for(Duration::from_mins(10)).await?,
         }
         Ok(())
     }
