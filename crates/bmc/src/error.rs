@@ -61,10 +61,7 @@ pub enum Error {
         why: String,
     },
     /// The certificate is not trusted.
-    #[error(
-        "the certificate of {url} is not trusted: {why}. Give a CA bundle, or, if this really is your BMC, pin the certificate: \
-         certificateFingerprint: {fingerprint}"
-    )]
+    #[error("the certificate of {url} is not trusted: {why}. Its fingerprint is {fingerprint}")]
     CertificateUntrusted {
         /// The BMC.
         url: String,
@@ -141,7 +138,7 @@ pub enum Error {
         url: String,
     },
     /// Several systems.
-    #[error("{url} has several systems, choose one by its id or UUID (systemID): {offered}")]
+    #[error("{url} has several systems, choose one by its id or UUID: {offered}")]
     SystemAmbiguous {
         /// The BMC.
         url: String,
@@ -350,8 +347,7 @@ fn sentence(error: &Error) -> String {
         Some(first) if !text.starts_with("http") => first.to_uppercase().chain(letters).collect(),
         _ => text,
     };
-    // A fingerprint at the end is there to be copied.
-    if !sentence.ends_with(['.', '…']) && !matches!(error, Error::CertificateUntrusted { .. }) {
+    if !sentence.ends_with(['.', '…']) {
         sentence.push('.');
     }
     sentence

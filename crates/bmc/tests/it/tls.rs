@@ -121,10 +121,10 @@ async fn an_untrusted_certificate_is_shown_ready_to_paste_and_the_pin_works() {
     let error = system(&url, &Trust::SystemRoots).look(Scope::Power).await.unwrap_err();
     assert_eq!(error.kind(), Kind::CertificateUntrusted);
     let told = error.to_string();
-    assert!(told.contains(&format!("certificateFingerprint: {}", identity.fingerprint())), "{told}");
+    assert!(told.ends_with(&format!("Its fingerprint is {}", identity.fingerprint())), "{told}");
     assert!(script.asked().is_empty(), "nothing was sent");
 
-    let pin = told.split("certificateFingerprint: ").nth(1).unwrap();
+    let pin = told.split("Its fingerprint is ").nth(1).unwrap();
     let pinned = system(&url, &Trust::Pin(pin.parse().unwrap()));
     let seen = pinned.look(Scope::Power).await.unwrap();
     assert_eq!(seen.certificate, Some(identity.fingerprint().to_hex()));

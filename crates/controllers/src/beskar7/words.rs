@@ -66,6 +66,10 @@ impl Words for HostWords {
         format!("annotate the host with {}", names::INSPECT)
     }
 
+    fn to_trust(&self) -> String {
+        "Give a CA bundle (spec.redfishConnection.caBundleSecretRef) or, if this really is your BMC, pin the certificate: put that fingerprint into spec.redfishConnection.certificateFingerprint.".to_owned()
+    }
+
     fn to_force_deletion(&self) -> String {
         format!("annotate it with {}=true", names::FORCE_DELETE)
     }

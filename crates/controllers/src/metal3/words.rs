@@ -58,6 +58,10 @@ impl Words for HostWords {
         format!("annotate the host with {}", names::INSPECT)
     }
 
+    fn to_trust(&self) -> String {
+        "If this really is your BMC, set spec.bmc.disableCertificateVerification to true, or have its certificate signed by an authority that the operator's machine trusts.".to_owned()
+    }
+
     fn to_force_deletion(&self) -> String {
         format!("annotate it with {}", names::DETACHED)
     }

@@ -5,7 +5,7 @@ use super::{
     recipe::Sign, step::Act,
 };
 use crate::{
-    failure::{Failure, What},
+    failure::{Failure, Kind, What},
     server::{BootProgress, without_secrets},
 };
 
@@ -70,6 +70,10 @@ pub trait Words {
     /// How to request a new inventory.
     fn to_inspect(&self) -> String {
         "ask for an inspection".to_owned()
+    }
+    /// What to do about a certificate that is not trusted, as a sentence.
+    fn to_trust(&self) -> String {
+        "If this really is the BMC, have its certificate trusted.".to_owned()
     }
     /// How to delete a host at once.
     fn to_force_deletion(&self) -> String {
@@ -242,7 +246,14 @@ impl Failure {
     /// The sentence.
     pub fn tell(&self, words: &dyn Words) -> String {
         match &self.what {
-            What::Told(message) => message.clone(),
+            // What to do about it is a matter of the object's fields.
+            What::Told(message) => match self.kind {
+                Kind::CertificateUntrusted => format!("{message} {}", words.to_trust()),
+                Kind::SystemNotFound | Kind::SystemAmbiguous => {
+                    format!("{message} The system is chosen by {}.", words.system())
+                }
+                _ => message.clone(),
+            },
             What::Found(finding) => finding.tell(words),
         }
     }
