@@ -101,16 +101,17 @@ mod tests {
     }
 
     fn shipped(file: &str) -> Vec<PolicyRule> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/rbac").join(file);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config").join(file);
         serde_saphyr::from_str::<Shipped>(&std::fs::read_to_string(path).unwrap()).unwrap().rules
     }
 
     #[test]
-    fn the_roles_that_we_ship_allow_what_the_default_dialect_needs_and_no_more() {
+    fn the_roles_that_we_ship_allow_what_their_dialects_need_and_no_more() {
         let rules = rules(&[dialects::kind(Dialect::Beskar7)]);
-        assert_eq!(shipped("role.yaml"), rules);
-        assert_eq!(shipped("leader_election_role.yaml"), own_rules());
-        assert_eq!(shipped("namespaced/role.yaml"), [rules, own_rules().to_vec()].concat());
+        assert_eq!(shipped("rbac/role.yaml"), rules);
+        assert_eq!(shipped("rbac/leader_election_role.yaml"), own_rules());
+        assert_eq!(shipped("rbac/namespaced/role.yaml"), [rules, own_rules().to_vec()].concat());
+        assert_eq!(shipped("metal3/role.yaml"), dialects::kind(Dialect::Metal3).rules());
     }
 
     #[test]

@@ -238,20 +238,24 @@ async fn installations_apply_and_their_pods_are_restricted() {
     if cluster.is_embedded_and_has("neither Deployments nor roles") {
         return;
     }
-    for (installation, roles) in [("namespaced", "role"), ("default", "clusterrole")] {
+    let get = ["get", "deployment", "-n", "beskar7-system", "beskar7-controller-manager", "-o", "json"];
+    let installations = [
+        ("namespaced", "role/beskar7-manager", json!(["run", "--namespace=$(POD_NAMESPACE)"])),
+        ("with-metal3", "clusterrole/beskar7-metal3-manager", json!(["run", "--dialects=beskar7,metal3"])),
+        ("default", "clusterrole/beskar7-manager", json!(["run"])),
+    ];
+    for (installation, role, args) in installations {
         let folder = path(config().join(installation));
         let applied = cluster.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &folder]).await;
         assert_eq!(applied.stderr, "", "{installation}: also a hint about pod security would show here");
         assert!(applied.ok().contains("deployment.apps/beskar7-controller-manager serverside-applied"));
-        let role = cluster.kubectl(&["get", roles, "beskar7-manager", "-n", "beskar7-system", "-o", "name"]).await;
-        role.ok();
+        cluster.kubectl(&["get", role, "-n", "beskar7-system", "-o", "name"]).await.ok();
+        let deployment: Value = serde_json::from_str(&cluster.kubectl(&get).await.ok()).unwrap();
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["name"], "manager", "clusterctl looks for this name");
+        assert_eq!(container["args"], args, "{installation}");
+        assert_eq!(deployment["metadata"]["labels"]["cluster.x-k8s.io/provider"], "infrastructure-beskar7");
     }
-    let get = ["get", "deployment", "-n", "beskar7-system", "beskar7-controller-manager", "-o", "json"];
-    let deployment: Value = serde_json::from_str(&cluster.kubectl(&get).await.ok()).unwrap();
-    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(container["name"], "manager", "clusterctl looks for this name");
-    assert_eq!(container["args"], json!(["run"]));
-    assert_eq!(deployment["metadata"]["labels"]["cluster.x-k8s.io/provider"], "infrastructure-beskar7");
 }
 
 fn path(path: impl AsRef<std::path::Path>) -> String {

@@ -6,7 +6,7 @@ use api::metal3::BareMetalHost;
 use serde_json::Value;
 
 use super::cluster;
-use crate::{manifest, read};
+use crate::{config, manifest, read};
 
 /// The documents of a file that are about hosts: its Secrets and BareMetalHosts.
 fn documents(text: &str) -> Vec<Value> {
@@ -41,4 +41,15 @@ async fn upstreams_examples_and_a_users_manifest_apply() {
         }
     }
     assert!(count >= 12, "only {count} hosts were found");
+}
+
+#[tokio::test]
+async fn our_samples_apply() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("metal3-samples").await;
+    let samples = config().join("samples/metal3").display().to_string();
+    let applied = cluster.kubectl(&["apply", "-n", &namespace, "-f", &samples]).await;
+    assert_eq!(applied.stderr, "");
+    let applied = applied.ok();
+    assert_eq!(applied.lines().filter(|line| line.starts_with("baremetalhost.")).count(), 3, "{applied}");
 }
