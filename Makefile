@@ -10,7 +10,7 @@ BINARY ?=
 build docker-build release: export BESKAR7_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test soak lint fmt manifests docs install uninstall docker-build docker-push deploy undeploy release run standalone demo bench bench-api bench-machines bench-iso
+.PHONY: help setup build test soak lint fmt manifests docs install uninstall docker-build docker-push deploy undeploy release run standalone demo bench bench-api bench-machines bench-metal3 bench-iso
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,10 @@ bench-api: build ## Compare our API server with kube-apiserver and etcd, in figu
 bench-machines: build ## Print what 300 machines cost that want a server at once (a minute)
 	@hack/setup kube
 	cargo run --release -p beskar7-bench -- --machines
+
+bench-metal3: build ## Print what 1,000 of Metal3's BareMetalHosts cost (two minutes)
+	@hack/setup kube
+	cargo run --release -p beskar7-bench -- --metal3
 
 bench-iso: ## Compare ISOs from our boot service with nginx, in figures (five minutes)
 	@hack/setup vm nginx

@@ -6,13 +6,14 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::Instant;
 
+use crate::kinds::HostKind;
 use crate::process::{float, resident_mb, usage};
 use crate::stage::Stage;
 
 /// Prints what it costs to register a fleet, and to let it rest.
-pub(crate) async fn print(hosts: u32, rest: u64, binary: &Path) -> Result<()> {
-    println!("{hosts} simulated hosts over TLS, kube-apiserver and etcd on the same machine");
-    let mut stage = Stage::start(hosts, binary, &[]).await?;
+pub(crate) async fn print(kind: HostKind, hosts: u32, rest: u64, binary: &Path) -> Result<()> {
+    println!("{hosts} simulated servers ({kind:?}) over TLS, kube-apiserver and etcd on the same machine");
+    let mut stage = Stage::start(hosts, kind, binary, &[]).await?;
     let started = Instant::now();
     stage.apply_hosts().await?;
     let applied = started.elapsed();

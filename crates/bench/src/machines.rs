@@ -11,6 +11,7 @@ use serde_json::json;
 use testkit::AuditWrite;
 use tokio::time::Instant;
 
+use crate::kinds::HostKind;
 use crate::process::{float, kept, usage};
 use crate::stage::{CREATORS, Stage};
 
@@ -39,7 +40,7 @@ pub(crate) async fn print(args: &Rush, binary: &Path) -> Result<()> {
         "{orders} machines at once on {servers} simulated hosts over TLS, kube-apiserver and etcd on the same machine"
     );
     println!("  beskar7 run {}", GENEROUS.join(" "));
-    let mut stage = Stage::start(servers, binary, &GENEROUS).await?;
+    let mut stage = Stage::start(servers, HostKind::PhysicalHost, binary, &GENEROUS).await?;
     stage.apply_hosts().await?;
     stage.wait_until_available().await?;
     // Hosts that have just come are no part of what a machine costs.

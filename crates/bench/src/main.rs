@@ -7,6 +7,7 @@
 mod api_server;
 mod fleet;
 mod iso;
+mod kinds;
 mod machines;
 mod process;
 mod requests;
@@ -16,6 +17,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Parser;
+
+use kinds::HostKind;
 
 /// Print the figures that Beskar7 is measured by.
 #[derive(Debug, Parser)]
@@ -34,6 +37,9 @@ struct Args {
     api: bool,
     #[command(flatten)]
     api_server: api_server::Comparison,
+    /// Only a fleet of Metal3's BareMetalHosts; takes two minutes
+    #[arg(long)]
+    metal3: bool,
     /// Only machines that all want a server at once; takes a minute
     #[arg(long)]
     machines: bool,
@@ -68,9 +74,12 @@ async fn main() -> Result<()> {
     if args.machines {
         return machines::print(&args.rush, &args.binary).await;
     }
+    if args.metal3 {
+        return fleet::print(HostKind::BareMetalHost, args.hosts, args.rest, &args.binary).await;
+    }
     requests::print(args.captures.as_deref()).await?;
     if args.hosts > 0 {
-        fleet::print(args.hosts, args.rest, &args.binary).await?;
+        fleet::print(HostKind::PhysicalHost, args.hosts, args.rest, &args.binary).await?;
     }
     Ok(())
 }

@@ -1,34 +1,24 @@
 //! Where hosts and machines are measured: a real API server, simulated BMCs, and the operator as a process of its own.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use api::beskar7::PhysicalHost;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{ListParams, PostParams};
+use kube::api::PostParams;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use sim::{Fleet, FleetSpec, ServeSpec, Serving, Timing};
 use testkit::{Account, AuditWrite, Cluster};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-const ROLES: &str = concat!(
-    include_str!("../../../config/rbac/role.yaml"),
-    "
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: beskar7-manager}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: beskar7-manager}
-subjects: [{kind: ServiceAccount, name: beskar7}]
-"
-);
-
-const SECRET: &str =
-    "apiVersion: v1\nkind: Secret\nmetadata: {name: bmc}\nstringData: {username: admin, password: password}\n";
+use crate::kinds::HostKind;
 
 /// A fleet that takes longer than this is not worth waiting for.
 const LIMIT: Duration = Duration::from_mins(15);
@@ -39,6 +29,7 @@ pub(crate) const CREATORS: usize = 16;
 /// Everything that a measurement of the operator needs; the operator ends with this.
 pub(crate) struct Stage {
     hosts: u32,
+    kind: HostKind,
     namespace: String,
     pid: u32,
     operator: Child,
@@ -50,17 +41,18 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Starts everything, with `more` arguments for the operator. There are no hosts yet.
-    pub(crate) async fn start(hosts: u32, binary: &Path, more: &[&str]) -> Result<Self> {
+    pub(crate) async fn start(hosts: u32, kind: HostKind, binary: &Path, more: &[&str]) -> Result<Self> {
         let cluster = Cluster::start().await;
-        cluster.apply_yaml(&api::crds_yaml()).await;
+        cluster.apply_yaml(&kind.definitions()).await;
         let namespace = cluster.namespace("bench").await;
-        let account = cluster.service_account(&namespace, "beskar7", ROLES).await;
+        let account = cluster.service_account(&namespace, "beskar7", kind.roles()).await;
         let fleet = Fleet::new(&FleetSpec { count: hosts, timing: Timing::INSTANT, ..FleetSpec::default() });
         let serving = fleet.serve(ServeSpec::default()).await?;
-        cluster.apply_yaml_in(&namespace, SECRET).await;
-        let operator = start_operator(binary, &account, &namespace, more)?;
+        create(&Api::namespaced(cluster.admin(), &namespace), secrets(kind, &fleet)?).await?;
+        let more = [kind.arguments(), more].concat();
+        let operator = start_operator(binary, &account, &namespace, &more)?;
         let pid = operator.id().context("the operator ended at once")?;
-        Ok(Self { hosts, namespace, pid, operator, serving, fleet, account, cluster })
+        Ok(Self { hosts, kind, namespace, pid, operator, serving, fleet, account, cluster })
     }
 
     /// The process of the operator.
@@ -90,38 +82,14 @@ impl Stage {
     }
 
     pub(crate) async fn apply_hosts(&self) -> Result<()> {
-        let api = self.api::<PhysicalHost>();
-        stream::iter(self.serving.endpoints())
-            .map(|endpoint| {
-                let api = &api;
-                async move {
-                    let fingerprint = endpoint.certificate().map(|certificate| certificate.fingerprint());
-                    let host = serde_json::from_value(json!({
-                        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
-                        "kind": "PhysicalHost",
-                        "metadata": { "name": endpoint.bmc().name() },
-                        "spec": { "redfishConnection": {
-                            "address": endpoint.url(),
-                            "credentialsSecretRef": "bmc",
-                            "certificateFingerprint": fingerprint,
-                        } },
-                    }))?;
-                    api.create(&PostParams::default(), &host).await?;
-                    anyhow::Ok(())
-                }
-            })
-            .buffer_unordered(CREATORS)
-            .try_collect()
-            .await
+        let hosts = self.serving.endpoints().iter().map(|endpoint| self.kind.host(endpoint)).collect::<Result<_>>()?;
+        create(&self.kind.api(self.cluster.admin(), &self.namespace), hosts).await
     }
 
     pub(crate) async fn wait_until_available(&mut self) -> Result<()> {
-        // Metadata only: reading whole inventories would cost the API server more than the operator does.
-        let api: Api<kube::core::PartialObjectMeta<PhysicalHost>> = self.api();
-        let available = ListParams::default().fields("status.state=Available");
+        let (kind, client, namespace) = (self.kind, self.cluster.admin(), self.namespace.clone());
         let hosts = self.hosts as usize;
-        self.wait_for_all("hosts were Available", hosts, async || Ok(api.list_metadata(&available).await?.items.len()))
-            .await
+        self.wait_for_all("hosts were available", hosts, async || kind.available(&client, &namespace).await).await
     }
 
     /// Asks how many there are until it is all, while the operator lives.
@@ -152,6 +120,27 @@ impl Stage {
         self.serving.stop().await;
         Ok(())
     }
+}
+
+async fn create<K>(api: &Api<K>, objects: Vec<K>) -> Result<()>
+where
+    K: Clone + std::fmt::Debug + Serialize + DeserializeOwned,
+{
+    let parameters = PostParams::default();
+    stream::iter(&objects)
+        .map(async |object| api.create(&parameters, object).await)
+        .buffer_unordered(CREATORS)
+        .try_for_each(async |_| Ok(()))
+        .await?;
+    Ok(())
+}
+
+/// What the BMCs of these names are logged in to with.
+fn secrets(kind: HostKind, fleet: &Fleet) -> Result<Vec<Secret>> {
+    let names: BTreeSet<_> = fleet.bmcs().iter().map(|bmc| kind.secret(bmc.name())).collect();
+    let login = json!({ "username": "admin", "password": "password" });
+    let secret = |name| serde_json::from_value(json!({ "metadata": { "name": name }, "stringData": login }));
+    Ok(names.into_iter().map(secret).collect::<Result<_, _>>()?)
 }
 
 fn start_operator(binary: &Path, account: &Account, namespace: &str, more: &[&str]) -> Result<Child> {
