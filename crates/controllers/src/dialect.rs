@@ -2,7 +2,7 @@
 
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::Failure;
-use engine::host::{Anchor, Goal, Proof, Record, Step, Words};
+use engine::host::{Anchor, Goal, Phase, Proof, Record, Step, Words};
 use engine::server::Seen;
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -11,6 +11,7 @@ use crate::companions::Companion;
 use crate::depot::{Depot, Session, Shipment};
 pub use crate::herald::News;
 pub use crate::marks::Mark;
+use crate::metrics::{Count, OwnMetric};
 use crate::object::{Object, ObjectId};
 use crate::relatives::{Related, Relative};
 use crate::roster::{Free, Offer};
@@ -28,6 +29,8 @@ pub trait HostDialect: Send + Sync + 'static {
     const NAME: &'static str;
     /// All words that [`HostDialect::state`] answers.
     const STATES: &'static [&'static str];
+    /// Metrics that its users know, beside those of all hosts ([`Writes::counts`]).
+    const METRICS: &'static [OwnMetric] = &[];
     /// Keeps the object until the server is tidy.
     const FINALIZER: &'static str;
     /// What is ours in its status.
@@ -130,6 +133,11 @@ pub trait HostDialect: Send + Sync + 'static {
         Some(reason)
     }
 
+    /// The state that a host is shown in during a phase, for logs and metrics.
+    fn phase_name(phase: Phase) -> &'static str {
+        Self::event_reason(phase.as_str()).unwrap_or(phase.as_str())
+    }
+
     /// What it calls the things that sentences speak of.
     fn words() -> &'static dyn Words;
 
@@ -204,6 +212,8 @@ pub struct Writes {
     /// Events beside those of the step. They are sent when all this has been written, every time that they are in here: say them
     /// together with the change of the status that they tell of.
     pub events: Vec<News>,
+    /// What [`HostDialect::METRICS`] count then, as events are sent.
+    pub counts: Vec<Count>,
 }
 
 /// How to speak to a BMC, as an object describes it.
@@ -273,7 +283,7 @@ pub(crate) fn anchor(host: &impl ResourceExt) -> Result<Option<Anchor>, Failure>
 pub(crate) fn known_anchor<D: HostDialect>(host: &D::Host) -> Option<Anchor> {
     let annotated = anchor(host).ok().flatten();
     let recorded = D::record(host).map(|record| record.anchor);
-    recorded.into_iter().chain(annotated).max_by_key(|anchor| anchor.seq)
+    annotated.into_iter().chain(recorded).max_by_key(|anchor| anchor.seq)
 }
 
 /// The same without a claim that was only announced.

@@ -173,7 +173,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn claims_that_went_while_the_watch_was_interrupted_are_told_as_gone() {
-        let (client, ours) = (server(), Ownership { manager: "witness", conditions: &[] });
+        let (client, ours) = (server(), Ownership { manager: "witness", conditions: &[], left_behind: &[] });
         let writer = Writer::new(client.clone(), Metrics::default(), "witness", ours);
         let witness = Arc::new(Witness { gone: Mutex::default(), writer });
         let api = crate::object::api(&client, None);

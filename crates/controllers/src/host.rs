@@ -148,6 +148,7 @@ impl<D: HostDialect> Loop for HostLoop<D> {
             hosts.iter().map(|host| (host.namespace().unwrap_or_default(), D::state(host))).collect()
         };
         self.metrics.follow_hosts(D::NAME, D::STATES, hosts);
+        self.metrics.declare(D::METRICS);
     }
 
     fn halt(&self, key: &ObjectId) {
@@ -383,6 +384,7 @@ impl<D: HostDialect> HostLoop<D> {
         for news in writes.events {
             self.herald.tell(case.host.object_ref(&()), news);
         }
+        self.writer.count(&writes.counts);
         self.close_sessions(key, step.record.anchor.deployment.as_deref());
         if let Some(stored) = bmc.filter(|_| step.record.inspected) {
             self.hands.drop_hardware(key, &stored);
@@ -544,10 +546,11 @@ impl<D: HostDialect> HostLoop<D> {
         let phase = step.record.phase;
         if let Some(before) = before.filter(|before| before.phase != phase) {
             let spent = step.record.since.duration_since(before.since);
-            let [from, to] =
-                [before.phase, phase].map(|phase| D::event_reason(phase.as_str()).unwrap_or(phase.as_str()));
+            let [from, to] = [before.phase, phase].map(D::phase_name);
             self.metrics.left_state(D::NAME, from, spent.unsigned_abs());
-            info!(host = %case.key, from, to, "state");
+            if from != to {
+                info!(host = %case.key, from, to, "state");
+            }
         }
         let fault_before = before.and_then(|before| before.fault.as_ref());
         match (fault_before, &step.record.fault) {
@@ -618,14 +621,14 @@ fn stored_inputs(remembered: &Remembered) -> Vec<&str> {
 }
 
 /// What another operator has left behind, for hosts that we know nothing of. Of an adopted one we know no more than that it was in use.
-fn proof<D: HostDialect>(
+pub(crate) fn proof<D: HostDialect>(
     view: &View<'_, D::Host>,
     anchor: &Result<Option<Anchor>, Failure>,
     record: Option<&Record>,
 ) -> Option<Proof> {
     // What cannot be read is not unknown.
     let annotated = anchor.as_ref().ok()?.as_ref();
-    let newest = record.map(|record| &record.anchor).into_iter().chain(annotated).max_by_key(|anchor| anchor.seq);
+    let newest = annotated.into_iter().chain(record.map(|record| &record.anchor)).max_by_key(|anchor| anchor.seq);
     if newest.is_none_or(|anchor| anchor.adopted) { D::proof(view) } else { None }
 }
 

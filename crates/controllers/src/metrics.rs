@@ -4,6 +4,8 @@
 //! and no addresses of hosts. What can be counted afresh when somebody asks (hosts, who leads, who waits) is, so that it
 //! cannot drift.
 
+mod own;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +14,7 @@ use std::time::Duration;
 use engine::host::Ask;
 use http::Method;
 use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
@@ -21,6 +24,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::sync::watch;
 
+use self::own::OwnMetrics;
+pub use self::own::{Count, OwnMetric};
 use crate::brake::Brake;
 
 /// Everything that is counted. Clones count together.
@@ -39,6 +44,7 @@ struct Inner {
     acts: Family<ActLabels, Counter>,
     faults: Family<FaultLabels, Counter>,
     api_writes: Family<WriteLabels, Counter>,
+    own: Mutex<OwnMetrics>,
 }
 
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
@@ -66,6 +72,7 @@ impl Metrics {
             acts: Family::default(),
             faults: Family::default(),
             api_writes: Family::default(),
+            own: Mutex::default(),
         };
         inner.register();
         Self(Arc::new(inner))
@@ -120,6 +127,21 @@ impl Metrics {
         self.0.sources.lock().claims.insert(dialect, Census { words: phases, ask: Arc::new(claims) });
     }
 
+    /// Counts for metrics of a dialect's own from now on.
+    pub fn declare(&self, metrics: &[OwnMetric]) {
+        self.own().declare(metrics);
+    }
+
+    /// Counts for metrics of a dialect's own.
+    pub fn count(&self, counts: &[Count]) {
+        let own = self.own();
+        counts.iter().for_each(|count| own.count(count));
+    }
+
+    fn own(&self) -> MutexGuard<'_, OwnMetrics> {
+        self.0.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Shows whether this replica leads.
     pub fn follow_leadership(&self, leading: watch::Receiver<bool>) {
         self.0.sources.lock().leading = Some(leading);
@@ -134,7 +156,9 @@ impl Metrics {
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail, and our collectors make no errors of their own.
-        prometheus_client::encoding::text::encode(&mut text, &self.0.registry).ok();
+        encode_registry(&mut text, &self.0.registry).ok();
+        encode_registry(&mut text, &self.own().registry).ok();
+        encode_eof(&mut text).ok();
         text
     }
 }

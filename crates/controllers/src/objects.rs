@@ -177,7 +177,7 @@ impl<D: ObjectDialect> ObjectLoop<D> {
 
     /// The object with its finalizer, its companions, its status: in this order, or not at all.
     async fn write(&self, object: &D::Object, ours: bool, writes: Writes, protect: bool) -> Result<(), WriteError> {
-        let Writes { object: change, companions, status, events } = writes;
+        let Writes { object: change, companions, status, events, counts } = writes;
         let mut patch = change.unwrap_or_else(|| json!({}));
         if protect && !ours && object.meta().deletion_timestamp.is_none() {
             patch["metadata"]["finalizers"] = with_finalizer(object, D::FINALIZER);
@@ -193,6 +193,7 @@ impl<D: ObjectDialect> ObjectLoop<D> {
         for news in events {
             self.herald.tell(object.object_ref(&()), news);
         }
+        self.writer.count(&counts);
         Ok(())
     }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
 use kube::{Client, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tracing::{debug, warn};
 
 use crate::latest::Latest;
-use crate::metrics::Metrics;
+use crate::metrics::{Count, Metrics};
 use crate::object::{Object, ObjectId};
 
 /// How long to wait before reconciling again after a conflict.
@@ -95,9 +95,20 @@ pub struct Ownership {
     /// Types of the conditions that the operator owns; others stay as they are. Empty if the schema does not declare conditions
     /// as a map by type: then the list has one owner, and conditions of others are written with it.
     pub conditions: &'static [&'static str],
+    /// Fields of the status that another operator may have left behind. Where ours has none of them they are removed; applying alone
+    /// would leave them to their owner.
+    pub left_behind: &'static [&'static str],
 }
 
 impl Ownership {
+    /// The fields that another operator has left behind in this status, beside ours, as a merge patch that removes them.
+    fn removal(&self, ours: &Value, all: &Value) -> Option<Value> {
+        let is_left = |field: &&&str| ours.get(**field).is_none() && all.get(**field).is_some();
+        let left: Map<_, _> =
+            self.left_behind.iter().filter(is_left).map(|field| ((*field).to_owned(), Value::Null)).collect();
+        (!left.is_empty()).then(|| json!({ "status": left }))
+    }
+
     /// The status without what others own.
     fn of(&self, mut status: Value) -> Value {
         let all = status.get_mut("conditions").and_then(Value::as_array_mut);
@@ -133,6 +144,11 @@ impl<K: Object> Writer<K> {
         self.metrics.reconcile(self.name, is_ok, took);
     }
 
+    /// Something happened that a dialect counts.
+    pub(crate) fn count(&self, counts: &[Count]) {
+        self.metrics.count(counts);
+    }
+
     /// The watch has shown its deletion.
     pub(crate) fn forget(&self, id: &ObjectId) {
         self.latest.forget(id);
@@ -158,16 +174,25 @@ impl<K: Object> Writer<K> {
 
     /// Applies the part of the status that the operator owns.
     pub(crate) async fn status(&self, object: &K, status: Value) -> Result<K, WriteError> {
-        let id = ObjectId::of(object);
+        let (id, ours) = (ObjectId::of(object), self.ours.of(status));
         let patch = Patch::Apply(json!({
             "apiVersion": K::api_version(&()),
             "kind": K::kind(&()),
             "metadata": { "resourceVersion": object.resource_version(), "uid": id.uid },
-            "status": self.ours.of(status),
+            "status": ours,
         }));
         let params = PatchParams::apply(self.ours.manager).force();
-        let written = id.api::<K>(&self.client).patch_status(&id.name, &params, &patch).await;
-        self.remember(&id, "status", written)
+        let api = id.api::<K>(&self.client);
+        let written = self.remember(&id, "status", api.patch_status(&id.name, &params, &patch).await)?;
+        if self.ours.left_behind.is_empty() {
+            return Ok(written);
+        }
+        // What cannot be written as JSON was not read from there.
+        let all = serde_json::to_value(&written).unwrap_or_default();
+        let Some(mut removal) = self.ours.removal(&ours, &all["status"]) else { return Ok(written) };
+        removal["metadata"] = json!({ "resourceVersion": written.resource_version(), "uid": id.uid });
+        let removed = api.patch_status(&id.name, &PatchParams::default(), &Patch::Merge(removal)).await;
+        self.remember(&id, "status", removed)
     }
 
     fn remember(&self, id: &ObjectId, what: &'static str, written: kube::Result<K>) -> Result<K, WriteError> {
@@ -190,9 +215,19 @@ mod tests {
     #[test]
     fn conditions_of_others_are_not_applied_where_each_has_an_owner() {
         let status = json!({ "state": "x", "conditions": [{ "type": "Ready" }, { "type": "CablingChecked" }] });
-        let ours = Ownership { manager: "beskar7", conditions: &["Ready", "Paused"] };
+        let ours = Ownership { manager: "beskar7", conditions: &["Ready", "Paused"], left_behind: &["errorType"] };
         assert_eq!(ours.of(status.clone()), json!({ "state": "x", "conditions": [{ "type": "Ready" }] }));
         assert_eq!(Ownership { conditions: &[], ..ours }.of(status.clone()), status);
         assert_eq!(ours.of(json!({ "state": "x" })), json!({ "state": "x" }));
+    }
+
+    #[test]
+    fn what_another_operator_has_left_behind_is_removed_once_ours_has_none_of_it() {
+        let ours = Ownership { manager: "beskar7", conditions: &[], left_behind: &["errorType"] };
+        let (wrong, right) = (json!({ "state": "x", "errorType": "y" }), json!({ "state": "x" }));
+        assert_eq!(ours.removal(&right, &wrong), Some(json!({ "status": { "errorType": null } })));
+        for (ours_now, all) in [(&wrong, &wrong), (&right, &right)] {
+            assert_eq!(ours.removal(ours_now, all), None);
+        }
     }
 }

@@ -45,7 +45,7 @@ const PAUSED_BY_ANNOTATION: &str =
     "The host is paused by its cluster.x-k8s.io/paused annotation: it is neither watched nor touched.";
 
 /// What is ours in the status of every kind of this dialect.
-const OURS: Ownership = Ownership { manager: names::FIELD_MANAGER, conditions: &types::ALL };
+const OURS: Ownership = Ownership { manager: names::FIELD_MANAGER, conditions: &types::ALL, left_behind: &[] };
 
 pub(crate) type Hosts = PhysicalHosts;
 

@@ -38,7 +38,7 @@ impl ClaimDialect for ForeignClaims {
     const NAME: &'static str = "foreignclaim";
     const PHASES: &'static [&'static str] = &["Unknown"];
     const FINALIZER: &'static str = "example.com/claim";
-    const OURS: Ownership = Ownership { manager: "foreign", conditions: &[] };
+    const OURS: Ownership = Ownership { manager: "foreign", conditions: &[], left_behind: &[] };
     const DOMAIN_KEYS: &'static [&'static str] = &[];
     const CLUSTER_API: bool = false;
 

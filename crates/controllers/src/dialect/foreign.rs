@@ -28,7 +28,7 @@ impl HostDialect for ForeignHosts {
     const NAME: &'static str = "foreign";
     const STATES: &'static [&'static str] = &["Unknown"];
     const FINALIZER: &'static str = "example.com/host";
-    const OURS: Ownership = Ownership { manager: "foreign", conditions: &[] };
+    const OURS: Ownership = Ownership { manager: "foreign", conditions: &[], left_behind: &[] };
     const RECORD: &'static [&'static str] = &["status", "record"];
     const SERVED: &'static str = "";
     const CREDENTIALS_FIELD: &'static str = "";

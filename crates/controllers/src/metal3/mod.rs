@@ -3,6 +3,7 @@
 mod address;
 mod annotations;
 mod conditions;
+mod counts;
 mod hardware;
 mod history;
 mod proof;
@@ -30,6 +31,7 @@ use crate::dialect::{
     Attention, Connection, HostDialect, Mark, Outcome, TrustWish, View, Writes, known_anchor, server_identity,
 };
 use crate::fingerprint::digest;
+use crate::metrics::OwnMetric;
 use crate::object::ObjectId;
 use crate::relatives::Relative;
 use crate::roster::Offer;
@@ -54,7 +56,8 @@ impl HostDialect for BareMetalHosts {
     const NAME: &'static str = "metal3";
     const STATES: &'static [&'static str] = &states::ALL;
     const FINALIZER: &'static str = names::HOST_FINALIZER;
-    const OURS: Ownership = Ownership { manager: MANAGER, conditions: &types::ALL };
+    const METRICS: &'static [OwnMetric] = counts::METRICS;
+    const OURS: Ownership = Ownership { manager: MANAGER, conditions: &types::ALL, left_behind: &["errorType"] };
 
     const RECORD: &'static [&'static str] = &["status", "record"];
     // Nothing is served to these hosts.
@@ -164,6 +167,7 @@ impl HostDialect for BareMetalHosts {
             object: without_heeded(outcome),
             companions: companions.into_iter().collect(),
             events: status::events(outcome.host, &status, outcome),
+            counts: counts::counts(outcome, &status::before(outcome.host), &status),
             status: status::changed(outcome.host, status, outcome.now),
         }
     }
@@ -178,6 +182,10 @@ impl HostDialect for BareMetalHosts {
 
     fn event_reason(reason: &'static str) -> Option<&'static str> {
         status::event_reason(reason)
+    }
+
+    fn phase_name(phase: Phase) -> &'static str {
+        status::word(phase).unwrap_or(phase.as_str())
     }
 
     fn words() -> &'static dyn Words {
@@ -310,3 +318,5 @@ fn shown_phase(record: &Record) -> Phase {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transition_tests;

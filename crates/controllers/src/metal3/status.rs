@@ -60,16 +60,22 @@ pub(super) fn before(host: &BareMetalHost) -> BareMetalHostStatus {
 fn follow(status: &mut BareMetalHostStatus, outcome: &Outcome<'_, BareMetalHost>, state_before: &str) {
     let record = &outcome.step.record;
     let mut from = state_before.to_owned();
-    for moment in &outcome.step.moments {
-        if let Happening::Entered(phase, _) = moment.what {
-            let to = word(phase).unwrap_or(&from).to_owned();
-            pass(&mut status.operation_history, &from, &to, moment.at);
-            from = to;
-        }
+    for (to, at) in passed(outcome) {
+        pass(&mut status.operation_history, &from, to, at);
+        to.clone_into(&mut from);
     }
     let state = state(record);
     pass(&mut status.operation_history, &from, state, outcome.now);
     state.clone_into(&mut status.provisioning.state);
+}
+
+/// The states that the host passed in this step. One that is not to be inspected is not shown as inspected.
+pub(super) fn passed(outcome: &Outcome<'_, BareMetalHost>) -> impl Iterator<Item = (&'static str, Timestamp)> {
+    let is_skipped = |phase| phase == Phase::Inspecting && (outcome.goal.without_inventory || outcome.goal.external);
+    outcome.step.moments.iter().filter_map(move |moment| match moment.what {
+        Happening::Entered(phase, _) if !is_skipped(phase) => Some((word(phase)?, moment.at)),
+        _ => None,
+    })
 }
 
 /// The word for the state that a host is in.
@@ -84,7 +90,8 @@ pub(super) fn state(record: &Record) -> &'static str {
     }
 }
 
-fn word(phase: Phase) -> Option<&'static str> {
+/// The word for a phase, if a host is shown in it.
+pub(super) fn word(phase: Phase) -> Option<&'static str> {
     match phase {
         Phase::Registering => Some(states::REGISTERING),
         Phase::Inspecting => Some(states::INSPECTING),
@@ -242,6 +249,9 @@ pub(super) fn events(
     let is_free = |state: &str| matches!(state, states::AVAILABLE | states::READY);
     if status.good_credentials != before.good_credentials {
         tell(false, "BMCAccessValidated", "Verified access to BMC");
+    }
+    if from == states::REGISTERING && to == states::AVAILABLE && outcome.goal.without_inventory {
+        tell(false, "InspectionSkipped", "Hardware inspection is disabled");
     }
     if from != to {
         match to {

@@ -61,6 +61,17 @@ fn something_of_everything() -> Metrics {
     metrics.fault("beskar7", "Unreachable");
     metrics.api_write("beskar7", "status", true);
     metrics.api_write("beskar7", "anchor", false);
+    let counter = OwnMetric { name: "rack_moves", help: "Racks that were moved", buckets: &[] };
+    let histogram = OwnMetric { name: "rack_move_seconds", help: "How long that took", buckets: &[1.0, 60.0] };
+    metrics.declare(&[counter, histogram]);
+    metrics.count(&[Count::one("rack_moves", &[("namespace", "lab")])]);
+    // Declared again in a new term, it goes on.
+    metrics.declare(&[counter]);
+    metrics.count(&[
+        Count::one("rack_moves", &[("namespace", "lab")]),
+        Count::seconds("rack_move_seconds", &[("namespace", "lab")], 12.0),
+        Count::one("never_declared", &[]),
+    ]);
     metrics
 }
 

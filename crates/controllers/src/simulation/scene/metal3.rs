@@ -1,5 +1,7 @@
 //! BareMetalHosts: what their owners, Cluster API's provider and baremetal-operator leave on the objects, and what becomes of the servers.
 
+mod input;
+
 use std::time::Duration;
 
 use api::metal3::BareMetalHost;
@@ -158,6 +160,18 @@ async fn a_bare_metal_host_is_registered_provisioned_rebooted_and_released() {
 
     scene.bare_metal_hosts().delete("server-0", &DeleteParams::default()).await.unwrap();
     scene.until("it is gone", |scene| scene.bare_metal_host("server-0").is_null()).await;
+
+    let metrics = scene.metrics.text();
+    for line in [
+        r#"metal3_provisioning_state_change_total{prev_state="registering",new_state="inspecting"} 1"#,
+        r#"metal3_provisioning_state_change_total{prev_state="provisioning",new_state="provisioned"} 1"#,
+        r#"metal3_operation_provision_duration_seconds_count{namespace="lab"} 1"#,
+        r#"metal3_operation_deprovision_duration_seconds_count{namespace="lab"} 1"#,
+        r#"metal3_operation_power_change_total{namespace="lab",on_off="on"} 3"#,
+        r#"beskar7_host_state_seconds_count{dialect="metal3",state="deprovisioning"} 1"#,
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +216,7 @@ async fn an_image_for_the_disk_is_refused_before_anything_is_done() {
 async fn a_host_that_baremetal_operator_provisioned_is_taken_over_and_not_touched() {
     let told = |state: &str, url: &str| {
         json!({
-            "operationalStatus": "OK", "errorMessage": "", "errorCount": 0, "poweredOn": true, "lastUpdated": "2026-11-01T00:00:00Z",
+            "operationalStatus": "error", "errorType": "provisioned registration error", "errorMessage": "No.", "errorCount": 3, "poweredOn": true, "lastUpdated": "2026-11-01T00:00:00Z",
             "provisioning": {"state": state, "ID": "ironic-1", "image": {"url": url}},
         })
     };
@@ -235,6 +249,12 @@ async fn a_host_that_baremetal_operator_provisioned_is_taken_over_and_not_touche
         assert_eq!(host["status"]["provisioning"]["state"], state, "{what}: {host:#}");
         assert_eq!((scene.power("server-0"), scene.last_boot("server-0")), (PowerState::On, boot), "{what}");
         assert_eq!(host.pointer("/metadata/annotations/baremetalhost.metal3.io~1status"), None, "{what}");
+        let status = &host["status"];
+        assert_eq!(
+            (&status["operationalStatus"], &status["errorMessage"], status.get("errorType")),
+            (&json!("OK"), &json!(""), None),
+            "{what}: no error of the other operator's stays"
+        );
         if what == "annotation" {
             assert_eq!(host["status"]["provisioning"]["ID"], "ironic-1", "its id stays");
         }
@@ -293,26 +313,4 @@ async fn a_host_without_a_bmc_is_unmanaged_until_it_has_one() {
     );
     scene.edit_bare_metal_host("server-0", json!({"spec": spec("server-0", &json!({}))})).await;
     scene.until_provisioning("server-0", "available").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_wrong_with_the_bmc_is_a_registration_error_that_says_what_to_do() {
-    let table = [
-        (json!({"bmc": {"address": "ipmi://192.0.2.9"}}), "ipmi"),
-        (json!({"bmc": {"address": "nonsense://192.0.2.9"}}), "nonsense"),
-        (json!({"bmc": {"credentialsName": "nobody"}}), "spec.bmc.credentialsName"),
-        (json!({"bmc": {"address": "redfish-virtualmedia://server-0/redfish/v1/Systems/missing"}}), "missing"),
-    ];
-    for (change, word) in table {
-        let scene = site(&["server-0"]).await;
-        scene.add_bare_metal_host("server-0", json!({}), &change).await;
-        scene.until_shown("server-0", "/status/errorType", "registration error").await;
-        let host = scene.bare_metal_host("server-0");
-        assert_eq!(
-            (&host["status"]["provisioning"]["state"], &host["status"]["operationalStatus"]),
-            (&json!("registering"), &json!("error"))
-        );
-        let message = host["status"]["errorMessage"].as_str().unwrap();
-        assert!(message.contains(word) && host["status"]["errorCount"].as_i64() > Some(0), "{word}: {message}");
-    }
 }

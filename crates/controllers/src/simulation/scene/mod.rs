@@ -48,6 +48,7 @@ pub(super) struct Scene {
     /// The way of operators to the API server.
     pub(super) wire: Wire,
     clock: TokioClock,
+    metrics: Metrics,
     stop: CancellationToken,
     work: JoinSet<()>,
 }
@@ -71,7 +72,16 @@ impl Scene {
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
         let servers = Servers::new(&names, &mut fastrand::Rng::with_seed(1));
         let wire = Wire::new(server.router());
-        let scene = Self { server, admin, servers, wire, clock, stop: CancellationToken::new(), work: JoinSet::new() };
+        let scene = Self {
+            server,
+            admin,
+            servers,
+            wire,
+            clock,
+            metrics: Metrics::default(),
+            stop: CancellationToken::new(),
+            work: JoinSet::new(),
+        };
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).unwrap();
         Api::<Namespace>::all(scene.admin.clone()).create(&PostParams::default(), &namespace).await.unwrap();
         for definition in api::crds() {
@@ -144,7 +154,7 @@ impl Scene {
             config,
             dial: self.servers.dial(&nobody, &Life::default()),
             clock: Arc::new(self.clock),
-            metrics: Metrics::default(),
+            metrics: self.metrics.clone(),
         };
         let stop = self.stop.clone();
         self.work.spawn(async move { operator.run(stop).await.unwrap() });

@@ -26,7 +26,7 @@ use crate::roster::Offer;
 use crate::vault::{Data, Keeper};
 use crate::writer::Ownership;
 
-const OURS: Ownership = Ownership { manager: "blades", conditions: &[] };
+const OURS: Ownership = Ownership { manager: "blades", conditions: &[], left_behind: &[] };
 
 /// Annotation of a blade that is to be left alone.
 pub(super) const HANDS_OFF: &str = "racks.example/hands-off";
@@ -234,6 +234,7 @@ impl HostDialect for Blades {
             companions: serial.into_iter().map(report).collect(),
             status: (status != before).then(|| serde_json::to_value(status).unwrap()),
             events,
+            counts: Vec::new(),
         }
     }
 
