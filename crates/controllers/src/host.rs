@@ -471,9 +471,11 @@ impl<D: HostDialect> HostLoop<D> {
         change: Option<Value>,
     ) -> Result<Option<D::Host>, WriteError> {
         let host = case.host;
-        // A host that was only looked at has nothing to protect: one write less for each of a thousand.
+        // A host that was only looked at has nothing to protect: one write less for each of a thousand. One that cannot be looked at is
+        // kept where others bear its mark: they may go with it.
         let is_bare = step.record.anchor == Anchor::default() && !host.annotations().contains_key(ANCHOR_ANNOTATION);
-        if is_bare && step.acts.is_empty() && change.is_none() && D::MARK.is_none() {
+        let is_kept = D::MARK.is_some() && step.record.fault.is_some();
+        if is_bare && step.acts.is_empty() && change.is_none() && !is_kept {
             return Ok(None);
         }
         let mut patch = change.unwrap_or_else(|| json!({}));

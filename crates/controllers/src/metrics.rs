@@ -135,7 +135,9 @@ impl Metrics {
     /// Counts for metrics of a dialect's own.
     pub fn count(&self, counts: &[Count]) {
         let own = self.own();
-        counts.iter().for_each(|count| own.count(count));
+        for count in counts {
+            own.count(count);
+        }
     }
 
     fn own(&self) -> MutexGuard<'_, OwnMetrics> {
