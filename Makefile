@@ -87,7 +87,7 @@ bench-machines: build ## Print what 300 machines cost that want a server at once
 
 bench-metal3: build ## Print what 1,000 of Metal3's BareMetalHosts cost (two minutes)
 	@hack/setup kube
-	cargo run --release -p beskar7-bench -- --metal3
+	cargo run --release -p beskar7-bench -- --kind bare-metal-host
 
 bench-iso: ## Compare ISOs from our boot service with nginx, in figures (five minutes)
 	@hack/setup vm nginx

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sim::Endpoint;
 
 /// Which hosts are measured.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum HostKind {
     PhysicalHost,
     BareMetalHost,

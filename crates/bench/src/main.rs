@@ -26,6 +26,9 @@ struct Args {
     /// Hosts in the fleet; 0 leaves the fleet out
     #[arg(long, default_value_t = 1000)]
     hosts: u32,
+    /// What kind they are of
+    #[arg(long, value_enum, default_value_t = HostKind::PhysicalHost)]
+    kind: HostKind,
     /// How long the fleet is watched at rest, in seconds
     #[arg(long, default_value_t = 60)]
     rest: u64,
@@ -37,9 +40,6 @@ struct Args {
     api: bool,
     #[command(flatten)]
     api_server: api_server::Comparison,
-    /// Only a fleet of Metal3's BareMetalHosts; takes two minutes
-    #[arg(long)]
-    metal3: bool,
     /// Only machines that all want a server at once; takes a minute
     #[arg(long)]
     machines: bool,
@@ -74,12 +74,11 @@ async fn main() -> Result<()> {
     if args.machines {
         return machines::print(&args.rush, &args.binary).await;
     }
-    if args.metal3 {
-        return fleet::print(HostKind::BareMetalHost, args.hosts, args.rest, &args.binary).await;
+    if let HostKind::PhysicalHost = args.kind {
+        requests::print(args.captures.as_deref()).await?;
     }
-    requests::print(args.captures.as_deref()).await?;
     if args.hosts > 0 {
-        fleet::print(HostKind::PhysicalHost, args.hosts, args.rest, &args.binary).await?;
+        fleet::print(args.kind, args.hosts, args.rest, &args.binary).await?;
     }
     Ok(())
 }

@@ -9,10 +9,11 @@ use crate::dialect::ANCHOR_ANNOTATION;
 /// How it stands with the server of a host that we know nothing of, or only that it is in use.
 pub(super) fn proof(host: &BareMetalHost) -> Proof {
     let is_kept = host.finalizers().iter().any(|finalizer| finalizer == names::HOST_FINALIZER);
-    let is_known = host.annotations().contains_key(ANCHOR_ANNOTATION) || host.status.is_some();
+    let annotated = |name: &str| host.annotations().contains_key(name);
+    let is_known = annotated(ANCHOR_ANNOTATION) || annotated(names::STATUS) || host.status.is_some();
     match told(host) {
         Some(status) => of_status(host, &status),
-        // Whoever puts the finalizer there looks after the host, and has written down nothing.
+        // Whoever puts the finalizer there looks after the host, and has written down nothing, or nothing that can be read.
         None if is_kept || is_known => Proof::InUse,
         None => Proof::Free,
     }
@@ -22,6 +23,11 @@ pub(super) fn proof(host: &BareMetalHost) -> Proof {
 pub(super) fn told(host: &BareMetalHost) -> Option<BareMetalHostStatus> {
     let written = host.status.as_ref().filter(|status| status.record.is_none() && status.last_updated.is_some());
     written.cloned().or_else(|| annotated(host))
+}
+
+/// Whether the annotation bears a status that cannot be believed.
+pub(super) fn is_annotation_odd(host: &BareMetalHost) -> bool {
+    host.annotations().contains_key(names::STATUS) && annotated(host).is_none()
 }
 
 /// The status in the annotation. One that says what nobody knows is not believed.

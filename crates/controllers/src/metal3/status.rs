@@ -287,6 +287,13 @@ pub(super) fn events(
             "The annotation inspect.metal3.io/hardwaredetails was ignored and removed: it cannot be read, or the hardware is known and inspection is not disabled",
         );
     }
+    if super::proof::is_annotation_odd(host) {
+        tell(
+            true,
+            "InvalidAnnotationValue",
+            "The annotation baremetalhost.metal3.io/status is not a status of a BareMetalHost, or has fields that are not known: it was removed and nothing was restored from it",
+        );
+    }
     let has_error = !status.error_type.is_empty();
     if has_error && (&status.error_type, &status.error_message) != (&before.error_type, &before.error_message) {
         tell(true, error_event(&status.error_type), &status.error_message);

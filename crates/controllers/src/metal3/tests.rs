@@ -147,6 +147,7 @@ fn what_another_operator_has_written_down_proves_how_it_stands() {
     let told = status("provisioned", ISO).to_string();
     assert_eq!(proven(&moved(&told), &live(ISO), None), Proof::Deployed, "moved here");
     let odd = r#"{"provisioning":{"state":"provisioned","ID":"1","image":{"url":"x"}},"surprise":"!"}"#;
+    assert_eq!(proven(&moved(odd), &live(ISO), None), Proof::InUse, "it lived elsewhere, whatever it says");
     let mut metadata = moved(odd);
     metadata["finalizers"] = json!([names::HOST_FINALIZER]);
     assert_eq!(proven(&metadata, &live(ISO), None), Proof::InUse, "unknown fields are not believed");

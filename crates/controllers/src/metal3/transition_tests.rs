@@ -189,8 +189,8 @@ fn difference(before: &Value, after: &Value) -> Value {
     for (name, value) in after.as_object().into_iter().flatten() {
         let was = &before[name];
         match name.as_str() {
-            "lastUpdated" | "record" | "hardware" => continue,
-            _ if was == value => continue,
+            "lastUpdated" | "record" | "hardware" => {}
+            _ if was == value => {}
             "conditions" => {
                 let is_new = |condition: &&Value| {
                     !was.as_array().into_iter().flatten().any(|was| {

@@ -87,3 +87,21 @@ async fn a_reboot_annotation_that_is_no_json_reboots_softly_and_says_so() {
     let asked = |reset: &str| journal.iter().any(|request| request.body.contains(reset));
     assert!(asked("GracefulShutdown") && !asked("ForceOff"), "{journal:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_status_annotation_with_unknown_fields_is_not_restored_and_the_server_is_left_alone() {
+    let mut scene = site(&["server-0"]).await;
+    scene.stop().await;
+    scene.servers.press("server-0", ResetType::On);
+    scene.until("it runs", |scene| scene.last_boot("server-0").is_some()).await;
+    let boot = scene.last_boot("server-0");
+    let odd = r#"{"provisioning":{"state":"available","ID":"1","image":{"url":""}},"surprise":"!"}"#;
+    let metadata = json!({"annotations": {"baremetalhost.metal3.io/status": odd}});
+    scene.add_bare_metal_host("server-0", metadata, &live(ISO)).await;
+    scene.start(|config| config.dialects = vec![Dialect::Metal3]);
+    scene.until_provisioning("server-0", "provisioned").await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert_eq!((scene.power("server-0"), scene.last_boot("server-0")), (PowerState::On, boot));
+    let told = scene.events_of("InvalidAnnotationValue").await;
+    assert!(told.len() == 1 && told[0].contains("nothing was restored"), "{told:?}");
+}
