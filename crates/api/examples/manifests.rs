@@ -8,7 +8,8 @@ use api::crd;
 fn main() -> io::Result<()> {
     let folder: PathBuf = env::args_os().nth(1).map_or_else(|| "config/crd".into(), PathBuf::from);
     write(&folder, crd::files(&crd::crds()))?;
-    write(&folder.join("metal3"), crd::files(&crd::metal3_crds()))
+    write(&folder.join("metal3"), crd::files(&crd::metal3_crds()))?;
+    write(&folder.join("ironcore"), crd::files(&crd::ironcore_crds()))
 }
 
 fn write(folder: &Path, files: Vec<(String, String)>) -> io::Result<()> {

@@ -7,7 +7,10 @@
 pub mod beskar7;
 pub mod boot;
 pub mod capi;
+mod condition;
 pub mod crd;
+pub mod ironcore;
 pub mod metal3;
+mod wire;
 
-pub use crd::{crds, crds_yaml, metal3_crds};
+pub use crd::{crds, crds_yaml, ironcore_crds, metal3_crds};

@@ -68,6 +68,73 @@ pub(super) const BARE_METAL_HOST: &[Column] = &[
 /// What `kubectl get hd` shows: as upstream's.
 pub(super) const HARDWARE_DATA: &[Column] = &[AGE];
 
+/// What `kubectl get mep` shows: as upstream's, like those of the other kinds of metal-operator.
+pub(super) const ENDPOINT: &[Column] = &[
+    column("MACAddress", ".spec.macAddress", "MAC address of the device"),
+    column("IP", ".spec.ip", "IP address of the device"),
+    AGE,
+];
+
+/// What `kubectl get bmcs` shows.
+pub(super) const BMC: &[Column] = &[
+    column("MACAddress", ".status.macAddress", "MAC address of the BMC"),
+    column("IP", ".status.ip", "IP address of the BMC"),
+    column("Model", ".status.model", "Model of the BMC"),
+    wider("SKU", ".status.sku", "Part number of the BMC"),
+    wider("SerialNumber", ".status.serialNumber", "Serial number of the BMC"),
+    wider("FirmwareVersion", ".status.firmwareVersion", "Version of the BMC's firmware"),
+    column("State", ".status.state", "State of the BMC, in the words of Redfish"),
+    column("PowerState", ".status.powerState", "Power of the BMC"),
+    AGE,
+];
+
+/// What `kubectl get bmcsec` shows.
+pub(super) const BMC_SECRET: &[Column] = &[AGE];
+
+/// What `kubectl get srv` shows.
+pub(super) const SERVER: &[Column] = &[
+    column("SystemUUID", ".spec.systemUUID", "UUID of the server"),
+    column("Manufacturer", ".status.manufacturer", "Maker of the server"),
+    column("Model", ".status.model", "Model of the server"),
+    column("Memory", ".status.totalSystemMemory", "Memory of the server"),
+    wider("SKU", ".status.sku", "Stock keeping unit of the server"),
+    wider("SerialNumber", ".status.serialNumber", "Serial number of the server"),
+    column("PowerState", ".status.powerState", "Power, as the BMC reports it"),
+    wider("IndicatorLED", ".status.indicatorLED", "The indicator light"),
+    column("State", ".status.state", "Where the server is in its life"),
+    Column { type_: "boolean", ..wider("Unclaimable", ".spec.unclaimable", "Whether no claim gets the server") },
+    AGE,
+];
+
+/// What `kubectl get scl` shows.
+pub(super) const SERVER_CLAIM: &[Column] = &[
+    column("Server", ".spec.serverRef.name", "The server that the claim has or wants"),
+    column("Ignition", ".spec.ignitionSecretRef.name", "The Secret with the Ignition configuration"),
+    column("Image", ".spec.image", "The image that the server boots"),
+    column("Phase", ".status.phase", "Whether the claim has a server"),
+    AGE,
+];
+
+/// What `kubectl get sbc` shows.
+pub(super) const SERVER_BOOT_CONFIGURATION: &[Column] = &[
+    column("ServerRef", ".spec.serverRef.name", "The server that boots"),
+    column("Image", ".spec.image", "The image that it boots"),
+    column("IgnitionRef", ".spec.ignitionSecretRef.name", "The Secret with the Ignition configuration"),
+    column("State", ".status.state", "Whether the boot has been prepared"),
+    AGE,
+];
+
+/// What `kubectl get sm` shows. Upstream's own code writes another annotation than the one that is shown as the reason.
+pub(super) const SERVER_MAINTENANCE: &[Column] = &[
+    column("Server", ".spec.serverRef.name", "The server"),
+    column("Policy", ".spec.policy", "Whether the owner of a claim must agree"),
+    column("BootConfiguration", ".spec.serverBootConfigurationTemplate.name", "What the server boots"),
+    column("Reason", r".metadata.annotations.metal\.ironcore\.dev\/reason", "Why"),
+    column("State", ".status.state", "Whether the server is under maintenance"),
+    Column { type_: "integer", ..column("Priority", ".spec.priority", "The highest comes first") },
+    AGE,
+];
+
 /// The Ready condition: what status.ready says once stays said, whatever becomes of the object.
 const READY: &str = r#".status.conditions[?(@.type=="Ready")].status"#;
 const CLUSTER_NAME: &str = r".metadata.labels.cluster\.x-k8s\.io/cluster-name";
@@ -80,16 +147,21 @@ pub(super) struct Column {
     type_: &'static str,
     path: &'static str,
     description: &'static str,
-    /// Shown only with `-o wide`.
-    wide: bool,
+    /// Shown only with `-o wide` unless it is 0.
+    priority: i32,
 }
 
 const fn column(name: &'static str, path: &'static str, description: &'static str) -> Column {
-    Column { name, type_: "string", path, description, wide: false }
+    Column { name, type_: "string", path, description, priority: 0 }
 }
 
 const fn wide(name: &'static str, path: &'static str, description: &'static str) -> Column {
-    Column { wide: true, ..column(name, path, description) }
+    Column { priority: 1, ..column(name, path, description) }
+}
+
+/// As [`wide`], with upstream's number.
+const fn wider(name: &'static str, path: &'static str, description: &'static str) -> Column {
+    Column { priority: 100, ..column(name, path, description) }
 }
 
 impl Column {
@@ -99,7 +171,7 @@ impl Column {
             type_: self.type_.to_owned(),
             json_path: self.path.to_owned(),
             description: Some(self.description.to_owned()),
-            priority: self.wide.then_some(1),
+            priority: (self.priority > 0).then_some(self.priority),
             format: None,
         }
     }

@@ -1,6 +1,8 @@
 //! CRDs, generated from the types.
 
 mod columns;
+mod edit;
+mod ironcore;
 mod metal3;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -13,6 +15,7 @@ use crate::beskar7::{
 };
 use crate::boot::BootSession;
 use columns::Column;
+pub use ironcore::ironcore_crds;
 pub use metal3::metal3_crds;
 
 /// What stands above the generated YAML.
@@ -50,7 +53,7 @@ pub fn documents(crds: &[CustomResourceDefinition]) -> String {
     format!("{HEADER}---\n{}", documents.join("---\n"))
 }
 
-/// CRDs as files: name and content. Those of [`crds`] are in `config/crd`, those of [`metal3_crds`] in `config/crd/metal3`.
+/// CRDs as files: name and content. Those of [`crds`] are in `config/crd`, those of [`metal3_crds`] and [`ironcore_crds`] in folders below.
 pub fn files(crds: &[CustomResourceDefinition]) -> Vec<(String, String)> {
     let file = |crd: &CustomResourceDefinition| {
         let name = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
@@ -67,7 +70,8 @@ fn yaml(crd: &CustomResourceDefinition) -> String {
 fn crd<K: CustomResourceExt>(columns: &[Column]) -> CustomResourceDefinition {
     let mut crd = K::crd();
     for version in &mut crd.spec.versions {
-        version.additional_printer_columns = Some(columns.iter().map(Column::definition).collect());
+        let columns: Vec<_> = columns.iter().map(Column::definition).collect();
+        version.additional_printer_columns = Some(columns).filter(|columns| !columns.is_empty());
         if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             tidy(schema);
         }

@@ -26,9 +26,9 @@ pub use hardware::{
 pub use host::{BareMetalHost, BareMetalHostSpec, BmcDetails, FirmwareConfig, SecretReference, Taint};
 pub use image::{CustomDeploy, Image};
 pub use raid::{HardwareRaidVolume, RaidConfig, RootDeviceHints, SoftwareRaidVolume};
-pub use status::{
-    BareMetalHostStatus, Condition, CredentialsStatus, OperationHistory, OperationMetric, ProvisionStatus,
-};
+pub use status::{BareMetalHostStatus, CredentialsStatus, OperationHistory, OperationMetric, ProvisionStatus};
+
+pub use crate::condition::Condition;
 
 /// The API group.
 pub const GROUP: &str = "metal3.io";
