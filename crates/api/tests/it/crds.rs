@@ -15,7 +15,9 @@ use crate::{config, read};
 
 #[test]
 fn the_committed_crds_are_the_generated_ones() {
-    for (folder, crds) in [("crd", api::crds()), ("crd/metal3", api::metal3_crds())] {
+    for (folder, crds) in
+        [("crd", api::crds()), ("crd/metal3", api::metal3_crds()), ("crd/ironcore", api::ironcore_crds())]
+    {
         for (name, generated) in api::crd::files(&crds) {
             let committed = std::fs::read_to_string(config().join(folder).join(&name)).unwrap_or_default();
             assert!(committed == generated, "config/{folder}/{name} does not match the types: run `make manifests`");
@@ -29,7 +31,7 @@ fn the_committed_crds_are_the_generated_ones() {
 
 #[test]
 fn the_yaml_says_what_the_crds_say() {
-    for crds in [api::crds(), api::metal3_crds()] {
+    for crds in [api::crds(), api::metal3_crds(), api::ironcore_crds()] {
         let read_back: Vec<CustomResourceDefinition> =
             serde_saphyr::from_multiple(&api::crd::documents(&crds)).unwrap();
         assert_eq!(read_back, crds);
@@ -156,6 +158,9 @@ pub(crate) fn specimen(schema: &Value) -> Value {
     if let Some(values) = schema["enum"].as_array() {
         return values[0].clone();
     }
+    if schema["x-kubernetes-int-or-string"] == true {
+        return json!("7Gi");
+    }
     match (schema["type"].as_str().unwrap(), schema["format"].as_str()) {
         ("object", _) if schema["additionalProperties"].is_object() => {
             json!({"name": specimen(&schema["additionalProperties"])})
@@ -166,6 +171,8 @@ pub(crate) fn specimen(schema: &Value) -> Value {
         }
         ("array", _) => json!([specimen(&schema["items"])]),
         ("string", Some("date-time")) => json!("2026-11-15T12:00:00Z"),
+        ("string", Some("byte")) => json!("dGV4dA=="),
+        ("string", Some("ip")) => json!("192.0.2.7"),
         ("string", _) => json!("text"),
         ("integer", _) => json!(7),
         ("number", _) => json!(7.5),

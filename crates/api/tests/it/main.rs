@@ -7,8 +7,10 @@
 )]
 
 mod clusters;
+mod compared;
 mod contract;
 mod crds;
+mod ironcore;
 mod machines;
 mod manifests;
 mod metal3;
@@ -50,6 +52,22 @@ async fn cluster() -> &'static Cluster {
         })
         .await;
     cluster
+}
+
+/// Lays a JSON merge patch over an object.
+fn merge(into: &mut Value, patch: &Value) {
+    match (into.as_object_mut(), patch.as_object()) {
+        (Some(fields), Some(patch)) => {
+            for (key, value) in patch {
+                if value.is_null() {
+                    fields.remove(key);
+                } else {
+                    merge(fields.entry(key.clone()).or_insert(Value::Null), value);
+                }
+            }
+        }
+        _ => *into = patch.clone(),
+    }
 }
 
 /// An object of ours.

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use testkit::Cluster;
 use tokio::sync::OnceCell;
 
+use crate::merge;
+
 /// A real API server that knows Metal3's kinds.
 async fn cluster() -> &'static Cluster {
     static READY: OnceCell<()> = OnceCell::const_new();
@@ -48,19 +50,4 @@ fn host(name: &str, spec: &Value) -> DynamicObject {
     });
     merge(&mut host["spec"], spec);
     serde_json::from_value(host).unwrap()
-}
-
-fn merge(into: &mut Value, patch: &Value) {
-    match (into.as_object_mut(), patch.as_object()) {
-        (Some(fields), Some(patch)) => {
-            for (key, value) in patch {
-                if value.is_null() {
-                    fields.remove(key);
-                } else {
-                    merge(fields.entry(key.clone()).or_insert(Value::Null), value);
-                }
-            }
-        }
-        _ => *into = patch.clone(),
-    }
 }
