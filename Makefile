@@ -37,7 +37,7 @@ fmt: ## Format the code
 manifests: ## Generate the CRDs in config/crd
 	cargo run --quiet -p beskar7-api --example manifests config/crd
 
-docs: ## Rewrite the generated pages in docs/reference: fields.md and flags.md
+docs: ## Rewrite the generated pages in docs/reference: fields of all kinds, and flags.md
 	BESKAR7_BLESS=1 cargo test --quiet -p beskar7 --test it reference::
 
 install: ## Install the CRDs into the current cluster

@@ -37,6 +37,13 @@ fn the_pages_of_fields_say_what_the_crds_say() {
             &api::metal3_crds(),
         ),
     );
+    keep(
+        "ironcore-fields.md",
+        &page_of_fields(
+            "Fields of metal-operator's kinds\n\nEvery field, from the CRDs in `config/crd/ironcore`. They are those of IronCore's metal-operator v0.7, except for `status.record`, the conditions of Endpoints and ServerClaims, and the rules of BMCSecrets. These are the definitions only: no dialect acts on them yet. `kubectl explain srv.spec --recursive` prints the same. **Bold** fields are required.",
+            &api::ironcore_crds(),
+        ),
+    );
 }
 
 fn page_of_fields(head: &str, crds: &[CustomResourceDefinition]) -> String {
@@ -61,6 +68,10 @@ fn page_of_fields(head: &str, crds: &[CustomResourceDefinition]) -> String {
             for rule in rules {
                 writeln!(page, "- {rule}").unwrap();
             }
+        }
+        if schema["properties"].get("spec").is_none() {
+            page.push_str("\n| field | type | meaning |\n|---|---|---|\n");
+            fields(&mut page, &schema, "", None);
         }
         for part in ["spec", "status"] {
             let Some(schema) = schema["properties"].get(part) else { continue };
@@ -98,6 +109,9 @@ fn fields(page: &mut String, schema: &Value, path: &str, template: Option<&str>)
 
 /// The type of a field, the schema below it, and how that is reached.
 fn shape(field: &Value) -> (String, Option<&Value>, &'static str) {
+    if field["x-kubernetes-int-or-string"] == true {
+        return ("quantity".to_owned(), None, "");
+    }
     let kind = field["type"].as_str().unwrap_or("any").to_owned();
     let format = field["format"].as_str().filter(|format| *format == "date-time");
     if kind == "array" {
@@ -120,7 +134,7 @@ fn meaning(field: &Value) -> String {
     if !values.is_empty() {
         parts.push(format!("One of {}.", values.join(", ")));
     }
-    if let Some(default) = field.get("default") {
+    if let Some(default) = field.get("default").filter(|default| *default != "") {
         parts.push(format!("Default: `{}`.", bare(default)));
     }
     for (limit, word) in [("minimum", "At least"), ("maximum", "At most")] {
