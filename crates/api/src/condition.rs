@@ -11,7 +11,7 @@ use crate::wire;
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["lastTransitionTime", "message", "reason", "status", "type"]))]
 pub struct Condition {
-    /// What the condition is about, such as Manageable.
+    /// What the condition is about, such as Ready.
     #[serde(rename = "type")]
     #[schemars(length(max = 316), extend("pattern" = CONDITION_TYPE_PATTERN))]
     pub type_: String,

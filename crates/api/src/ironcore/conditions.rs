@@ -28,8 +28,6 @@ pub mod reasons {
 
     /// Reset: somebody asked for it.
     pub const USER_REQUESTED: &str = "UserRequested";
-    /// Reset: the BMC has failed for long.
-    pub const AUTO_RESETTING: &str = "AutoResetting";
     /// Reset: the BMC answers again.
     pub const RESET_COMPLETE: &str = "ResetComplete";
 

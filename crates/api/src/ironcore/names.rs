@@ -44,6 +44,8 @@ pub const PASSWORD_KEY: &str = "password";
 pub const IGNITION_KEY: &str = "ignition";
 /// Key of the configuration's format in an Ignition Secret.
 pub const IGNITION_FORMAT_KEY: &str = "format";
+/// Value of [`IGNITION_FORMAT_KEY`] for Butane, which others translate. What else it says, the configuration is passed on as it is.
+pub const IGNITION_FORMAT_BUTANE: &str = "fcos";
 
 /// Values of [`OPERATION`].
 pub mod operations {

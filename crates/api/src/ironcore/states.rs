@@ -127,7 +127,7 @@ pub mod taint {
     pub const EXISTS: &str = "Exists";
 }
 
-/// Values of `spec.protocol.name`.
+/// Values of `spec.protocol.name` that anybody supports.
 pub mod protocol {
     /// Redfish.
     pub const REDFISH: &str = "Redfish";
@@ -135,8 +135,4 @@ pub mod protocol {
     pub const REDFISH_LOCAL: &str = "RedfishLocal";
     /// Upstream's word for a pretended BMC whose BIOS attributes are its own.
     pub const REDFISH_WITH_REGISTRY_PATCH: &str = "RedfishWithRegistryPatch";
-    /// Not supported by anybody.
-    pub const IPMI: &str = "IPMI";
-    /// Not supported by anybody.
-    pub const SSH: &str = "SSH";
 }
