@@ -84,7 +84,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct DialectArgs {
     /// Families of resources to work with; only these, whatever else is installed
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "beskar7", env = "BESKAR7_DIALECTS", hide_env_values = true, value_parser = Dialect::from_str)]
+    #[arg(long, alias = "dialect", value_name = "NAMES", value_delimiter = ',', default_value = "beskar7", env = "BESKAR7_DIALECTS", hide_env_values = true, value_parser = Dialect::from_str)]
     dialects: Vec<Dialect>,
 }
 
@@ -246,6 +246,13 @@ mod tests {
 
     fn in_pod() -> Surroundings {
         Surroundings { pod: Some("manager-1".into()), namespace: Some("system".into()), host: Some("node".into()) }
+    }
+
+    #[test]
+    fn one_dialect_may_be_named_in_the_singular() {
+        for flag in ["--dialect=metal3", "--dialects=metal3"] {
+            assert_eq!(config(&[flag], &in_pod()).dialects, [Dialect::Metal3], "{flag}");
+        }
     }
 
     #[test]
