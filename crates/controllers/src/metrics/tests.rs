@@ -2,6 +2,8 @@ use api::beskar7::{phases, states};
 
 use super::*;
 use crate::brake::BrakeConfig;
+use crate::dialect::HostDialect as _;
+use crate::metal3::Hosts;
 use crate::object::ObjectId;
 
 /// The text with the samples of each family in order: the registry keeps label sets in hash maps.
@@ -61,15 +63,17 @@ fn something_of_everything() -> Metrics {
     metrics.fault("beskar7", "Unreachable");
     metrics.api_write("beskar7", "status", true);
     metrics.api_write("beskar7", "anchor", false);
-    let counter = OwnMetric { name: "rack_moves", help: "Racks that were moved", buckets: &[] };
-    let histogram = OwnMetric { name: "rack_move_seconds", help: "How long that took", buckets: &[1.0, 60.0] };
-    metrics.declare(&[counter, histogram]);
-    metrics.count(&[Count::one("rack_moves", &[("namespace", "lab")])]);
-    // Declared again in a new term, it goes on.
-    metrics.declare(&[counter]);
+    metrics.declare(Hosts::METRICS);
+    for metric in Hosts::METRICS {
+        metrics.count(&[Count::seconds(metric.name, &[("namespace", "lab")], 12.0)]);
+    }
+    // Declared again in a new term, they go on.
+    metrics.declare(Hosts::METRICS);
     metrics.count(&[
-        Count::one("rack_moves", &[("namespace", "lab")]),
-        Count::seconds("rack_move_seconds", &[("namespace", "lab")], 12.0),
+        Count::one("metal3_reconcile", &[("namespace", "lab")]),
+        Count::one("metal3_provisioning_state_change", &[("prev_state", "registering"), ("new_state", "inspecting")]),
+        Count::one("metal3_operation_power_change", &[("namespace", "lab"), ("on_off", "on")]),
+        Count::one("metal3_host_error", &[("error_type", "power management error")]),
         Count::one("never_declared", &[]),
     ]);
     metrics
@@ -93,6 +97,7 @@ async fn no_host_is_named() {
         metrics.text().lines().flat_map(|line| line.split(['{', ',', '}'])).filter_map(|part| part.split_once('='))
     {
         let known = ["dialect", "namespace", "state", "phase", "verb", "outcome", "act", "reason", "kind", "ask", "le"];
+        let known = [&known[..], &["prev_state", "new_state", "on_off", "error_type"]].concat();
         assert!(known.contains(&label.0), "{label:?}");
     }
 }
