@@ -7,7 +7,7 @@
 pub mod beskar7;
 pub mod boot;
 pub mod capi;
-mod condition;
+pub mod condition;
 pub mod crd;
 pub mod ironcore;
 pub mod metal3;

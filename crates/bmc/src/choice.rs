@@ -1,13 +1,16 @@
 //! Which of the systems behind a BMC is meant, and which manager is its own.
 
+use engine::hardware::is_same_uuid;
+
 use crate::client::Care;
+use crate::collection::Members;
 use crate::error::Error;
 use crate::resource::{Resource, last_segment, path_of, same_uri, uuid};
 use crate::system::{Known, RedfishSystem};
 
 /// A service with more systems than this is not searched one by one for the right one.
-const SYSTEMS_TO_READ: usize = 64;
-const MANAGERS_TO_READ: usize = 8;
+pub(crate) const SYSTEMS_TO_READ: usize = 64;
+pub(crate) const MANAGERS_TO_READ: usize = 8;
 
 /// Which of the systems behind a BMC is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -60,9 +63,7 @@ impl RedfishSystem {
         }
         let mut members = match self.client.list(&self.client.service().await?.systems, Care::Needed).await {
             // Enclosures and power strips have managers only, and no collection of systems or an empty one.
-            Err(error) if error.refusal().is_some_and(|refusal| matches!(refusal.status, 404 | 405 | 501)) => {
-                return Err(Error::NoSystem { url });
-            }
+            Err(error) if lacks_collection(&error) => return Err(Error::NoSystem { url }),
             listed => listed?,
         };
         let baseboards: Vec<String> = members.uris().filter(|uri| is_baseboard(uri)).map(str::to_owned).collect();
@@ -73,9 +74,8 @@ impl RedfishSystem {
             if members.uris().filter(|uri| named(uri)).count() == 1 {
                 members.retain(named);
             }
-        } else if baseboards.len() < members.len() {
-            // Not even read: a baseboard has a controller of its own, which is away while the server is off.
-            members.retain(|uri| !is_baseboard(uri));
+        } else {
+            leave_out_baseboards(&mut members);
         }
         if members.len() > SYSTEMS_TO_READ {
             let ids = members.uris().take(16).map(last_segment).collect::<Vec<_>>().join(", ");
@@ -112,14 +112,11 @@ impl RedfishSystem {
         if members.len() > MANAGERS_TO_READ {
             return Err(nameless());
         }
-        if members.uris().any(|uri| !is_baseboard(uri)) {
-            members.retain(|uri| !is_baseboard(uri));
-        }
+        leave_out_baseboards(&mut members);
         let mut managers = self.client.bodies(members).await?;
         let serves = |manager: &Resource| {
             manager.view().links("/Links/ManagerForServers").iter().any(|uri| same_uri(uri, &known.uri))
         };
-        let is_bmc = |manager: &Resource| manager.view().text("/ManagerType").is_none_or(|kind| kind == "BMC");
         let at = managers.iter().position(serves).or_else(|| managers.iter().position(is_bmc));
         let at = at.or_else(|| (managers.len() == 1).then_some(0)).ok_or_else(nameless)?;
         Ok(managers.swap_remove(at))
@@ -132,6 +129,24 @@ pub(crate) fn is_baseboard(uri: &str) -> bool {
     id.contains("hgx") || id.contains("baseboard")
 }
 
+/// Unless there is nothing else. They are not even read: a baseboard has a controller of its own, which is away while the server
+/// is off.
+pub(crate) fn leave_out_baseboards(members: &mut Members) {
+    if members.uris().any(|uri| !is_baseboard(uri)) {
+        members.retain(|uri| !is_baseboard(uri));
+    }
+}
+
+/// Whether the BMC has no such collection, as opposed to: it could not be read.
+pub(crate) fn lacks_collection(error: &Error) -> bool {
+    error.refusal().is_some_and(|refusal| matches!(refusal.status, 404 | 405 | 501))
+}
+
+/// Whether it states this, or states nothing.
+pub(crate) fn is_bmc(manager: &Resource) -> bool {
+    manager.view().text("/ManagerType").is_none_or(|kind| kind == "BMC")
+}
+
 /// Whether it states this, or states nothing.
 fn is_system(resource: &Resource) -> bool {
     resource.view().text("/@odata.type").is_none_or(|kind| kind.contains("ComputerSystem"))
@@ -141,26 +156,33 @@ fn is_named(system: &Resource, wanted: &str) -> bool {
     let view = system.view();
     same_uri(&system.uri, wanted)
         || view.text("/Id").is_some_and(|id| id.eq_ignore_ascii_case(wanted))
-        || view.uuid().is_some_and(|found| uuid(wanted).is_some_and(|wanted| found == wanted))
+        || view.uuid().is_some_and(|found| uuid(wanted).is_some_and(|wanted| is_same_uuid(&found, &wanted)))
         || last_segment(&system.uri).eq_ignore_ascii_case(wanted)
+}
+
+/// Whether its boot can be overridden, as far as it shows.
+pub(crate) fn is_bootable(system: &Resource) -> bool {
+    shows_boot_targets(system) || has_boot_settings(system)
+}
+
+fn shows_boot_targets(system: &Resource) -> bool {
+    let view = system.view();
+    view.text("/Boot/BootSourceOverrideTarget").is_some()
+        || !view.list("/Boot/BootSourceOverrideTarget@Redfish.AllowableValues").is_empty()
+}
+
+/// Boot may live in the settings object alone.
+fn has_boot_settings(system: &Resource) -> bool {
+    let view = system.view();
+    view.has("/Boot") && view.link("/@Redfish.Settings/SettingsObject").is_some()
 }
 
 /// If there is one system, it is used. Of several, the physical one whose boot can be set; if there are two of these, none is
 /// chosen.
 fn the_host(systems: &[Resource]) -> Option<usize> {
-    let can_boot = |system: &Resource| {
-        let view = system.view();
-        view.text("/Boot/BootSourceOverrideTarget").is_some()
-            || !view.list("/Boot/BootSourceOverrideTarget@Redfish.AllowableValues").is_empty()
-    };
     let is_physical = |system: &Resource| system.view().text("/SystemType").is_none_or(|kind| kind == "Physical");
-    // Boot may live in the settings object alone.
-    let has_boot = |system: &Resource| {
-        let view = system.view();
-        view.has("/Boot") && view.link("/@Redfish.Settings/SettingsObject").is_some()
-    };
     let tests: [&dyn Fn(&Resource) -> bool; 4] =
-        [&|system| !is_baseboard(&system.uri), &is_physical, &can_boot, &has_boot];
+        [&|system| !is_baseboard(&system.uri), &is_physical, &shows_boot_targets, &has_boot_settings];
     let mut left: Vec<usize> = (0..systems.len()).collect();
     for test in tests {
         if left.len() == 1 {
@@ -212,6 +234,7 @@ mod tests {
         let baseboard = system("/s/HGX_Baseboard_0", json!({"Boot": boot}));
         assert_eq!(the_host(&[baseboard, host.clone()]), Some(1));
         let other = system("/s/Other", json!({}));
+        assert!(is_bootable(&host) && !is_bootable(&other));
         assert_eq!(the_host(&[other, host]), Some(1), "DGX keeps its boot settings in another resource");
     }
 

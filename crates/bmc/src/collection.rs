@@ -20,6 +20,8 @@ pub(crate) struct Members {
     entries: Vec<Resource>,
     /// Members that had not even a link.
     nameless: usize,
+    /// Whether not all pages were read, or one of them was no list.
+    is_cut: bool,
 }
 
 /// The members of a collection that could be read.
@@ -43,6 +45,16 @@ impl Members {
 
     pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.entries.retain(|entry| keep(&entry.uri));
+    }
+
+    /// Keeps the first ones.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.entries.truncate(count);
+    }
+
+    /// Whether there may be more members than are known.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.nameless > 0 || self.is_cut
     }
 
     /// The bodies that are here already.
@@ -144,9 +156,14 @@ impl Client {
         let mut page = Some(uri.to_owned());
         let mut turned: Vec<String> = Vec::new();
         let mut listed: HashSet<String> = HashSet::new();
-        while let Some(uri) = page.take().filter(|uri| turned.len() < PAGES && !turned.contains(uri)) {
+        while let Some(uri) = page.take().filter(|uri| !turned.contains(uri)) {
+            if turned.len() >= PAGES {
+                members.is_cut = true;
+                break;
+            }
             let mut resource = self.get(&uri, care).await?;
             page = next_page(&resource.body);
+            members.is_cut |= !is_list(&resource.body);
             turned.push(uri);
             for member in take_members(&mut resource.body) {
                 if members.entries.len() >= MEMBERS {
@@ -154,6 +171,7 @@ impl Client {
                         "a collection of {} has more than {MEMBERS} members; the rest is left out",
                         self.origin()
                     );
+                    members.is_cut = true;
                     return Ok(members);
                 }
                 match entry(member) {
@@ -172,8 +190,16 @@ fn next_page(body: &Value) -> Option<String> {
     ["/Members@odata.nextLink", "/@odata.nextLink"].iter().find_map(|pointer| View(body).link(pointer))
 }
 
+/// Old services keep them elsewhere.
+const MEMBERS_AT: [&str; 3] = ["/Members", "/Links/Members", "/Items"];
+
+/// Whether it lists members, be it none.
+fn is_list(body: &Value) -> bool {
+    MEMBERS_AT.iter().any(|pointer| View(body).has(pointer))
+}
+
 fn take_members(body: &mut Value) -> Vec<Value> {
-    for pointer in ["/Members", "/Links/Members", "/Items"] {
+    for pointer in MEMBERS_AT {
         if let Some(Value::Array(members)) = body.pointer_mut(pointer).map(Value::take) {
             return members;
         }
@@ -220,6 +246,10 @@ mod tests {
         assert!(take_members(&mut json!({"Members": null})).is_empty());
         assert!(take_members(&mut json!({"Members": "x"})).is_empty());
         assert_eq!(take_members(&mut json!({"Links": {"Members": [1]}})).len(), 1);
+        for list in [json!({"Members": null}), json!({"Members": []}), json!({"Links": {"Members": []}})] {
+            assert!(is_list(&list), "{list}");
+        }
+        assert!(!is_list(&json!({"error": {"code": "Base.1.8.GeneralError"}})));
     }
 
     #[test]

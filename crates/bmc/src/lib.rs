@@ -27,6 +27,7 @@ mod resource;
 mod retry;
 mod service;
 mod session;
+mod survey;
 mod system;
 mod task;
 mod tls;
@@ -60,7 +61,7 @@ pub enum Manner {
 ///
 /// Acts are idempotent and do not wait for their effect: the caller looks again, and escalates. Every call has a time limit.
 pub trait Bmc: Send + Sync {
-    /// Looks at the server.
+    /// Looks at the server, or with [`Scope::Service`] at the BMC itself.
     fn look(&self, scope: Scope) -> BoxFuture<'_, Result<Seen, Error>>;
     /// Powers it on; nothing happens when it is on already.
     fn power_on(&self) -> BoxFuture<'_, Result<(), Error>>;

@@ -15,6 +15,8 @@ pub(crate) struct Service {
     pub(crate) redfish_version: Option<String>,
     pub(crate) oem: Vec<String>,
     pub(crate) systems: String,
+    /// Whether it announces systems. Enclosures do not; a root without any links says nothing about that.
+    pub(crate) announces_systems: bool,
     pub(crate) managers: String,
     pub(crate) chassis: String,
     pub(crate) sessions: Option<String>,
@@ -57,6 +59,8 @@ impl Service {
             redfish_version: root.text("/RedfishVersion"),
             oem: root.keys("/Oem"),
             systems: link("Systems"),
+            announces_systems: root.link("/Systems").is_some()
+                || (root.link("/Managers").is_none() && root.link("/Chassis").is_none()),
             managers: link("Managers"),
             chassis: link("Chassis"),
             sessions: root.link("/Links/Sessions").or_else(|| may_have_sessions.then(|| SESSIONS.to_owned())),
@@ -113,8 +117,15 @@ mod tests {
     fn ami_root_without_links_falls_back_to_the_paths_of_the_standard() {
         let service = Service::read("https://x", &json!({"RedfishVersion": "1.11.0"})).unwrap();
         assert_eq!(service.systems, "/redfish/v1/Systems");
+        assert!(service.announces_systems, "it has some, and does not show them");
         assert_eq!(service.sessions.as_deref(), Some(SESSIONS));
         assert_eq!(service.expand(), None);
+    }
+
+    #[test]
+    fn an_enclosure_announces_managers_and_chassis_only() {
+        let root = json!({"RedfishVersion": "1.6.0", "Managers": {"@odata.id": "/redfish/v1/Managers"}});
+        assert!(!Service::read("https://x", &root).unwrap().announces_systems);
     }
 
     #[test]

@@ -79,6 +79,9 @@ impl RedfishSystem {
     }
 
     async fn look_at(&self, scope: Scope) -> Result<Seen, Error> {
+        if scope == Scope::Service {
+            return self.survey().await;
+        }
         let sent_before = self.client.wire().sent();
         let (known, system) = self.read_system().await?;
         let view = system.view();
@@ -93,7 +96,8 @@ impl RedfishSystem {
             image_schemes: Vec::new(),
             hardware: None,
             uuid: view.uuid(),
-            certificate: self.client.certificate().map(crate::Fingerprint::to_hex),
+            certificate: self.shown_certificate(),
+            service: None,
         };
         if scope == Scope::Inventory {
             seen.hardware = Some(Box::new(Box::pin(self.take_inventory(&system, sent_before)).await?));
@@ -114,6 +118,11 @@ impl RedfishSystem {
             seen.image_schemes = found.schemes;
         }
         Ok(seen)
+    }
+
+    /// As a look reports it.
+    pub(crate) fn shown_certificate(&self) -> Option<String> {
+        self.client.certificate().map(crate::Fingerprint::to_hex)
     }
 
     /// Reads the system, and finds it first when it is not known yet or has moved.
@@ -275,8 +284,12 @@ impl Known {
 
 impl Bmc for RedfishSystem {
     fn look(&self, scope: Scope) -> BoxFuture<'_, Result<Seen, Error>> {
-        let limit = if scope == Scope::Inventory { INVENTORY } else { OPERATION };
-        self.bounded_by(limit, "looking at the server", self.look_at(scope)).boxed()
+        let (limit, operation) = match scope {
+            Scope::Power | Scope::Boot => (OPERATION, "looking at the server"),
+            Scope::Inventory => (INVENTORY, "looking at the server"),
+            Scope::Service => (OPERATION, "looking at the BMC"),
+        };
+        self.bounded_by(limit, operation, self.look_at(scope)).boxed()
     }
 
     fn power_on(&self) -> BoxFuture<'_, Result<(), Error>> {

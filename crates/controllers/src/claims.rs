@@ -75,6 +75,11 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether nothing is to be done for this claim: its owner says so.
+    fn is_left_alone(_: &Self::Claim) -> bool {
+        false
+    }
+
     /// Finds the hosts that bear this claim, and perhaps others.
     fn bearers(claim: &ObjectId) -> ListParams;
     /// Where its hosts are, all its life.
@@ -97,11 +102,15 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     /// The order without the claim, as a merge patch for the host that bears the claim.
     fn reorder(view: &ClaimView<'_, Self::Claim>) -> Value;
     /// The end of a claim, as a merge patch for a host.
-    fn release(id: &str, now: Timestamp, quarantine: Option<&str>) -> Value;
+    fn release(view: &ClaimView<'_, Self::Claim>, id: &str, now: Timestamp, quarantine: Option<&str>) -> Value;
     /// What keeps others from a host, as a merge patch for it.
     fn quarantine(why: &str) -> Value;
     /// Its provider id, as a merge patch.
     fn provider(provider: &str) -> Value;
+    /// What is to be changed of the object beside its status, as a merge patch.
+    fn change(_: &ClaimView<'_, Self::Claim>, _: &Decided<'_>) -> Option<Value> {
+        None
+    }
     /// Objects that are kept beside it.
     fn companions(_: &ClaimView<'_, Self::Claim>, _: &Decided<'_>) -> Vec<Companion> {
         Vec::new()
@@ -122,6 +131,8 @@ pub(crate) struct ClaimView<'a, C> {
     pub(crate) domain_keys: Vec<String>,
     /// Without a boot service, nothing can be served to its host.
     pub(crate) has_boot_service: bool,
+    /// The objects of the kinds that the dialect has declared.
+    pub(crate) related: &'a Related,
     /// The time.
     pub(crate) now: Timestamp,
 }
@@ -198,6 +209,10 @@ impl<D: ClaimDialect> Loop for ClaimLoop<D> {
                 self.retire(&key);
                 return Ok(None);
             }
+            if D::is_left_alone(&claim) {
+                self.placer.withdraw(&key.by_name());
+                return Ok(None);
+            }
             let view = self.view(&claim);
             self.dependents.set(&key, D::depends_on(&view));
             let decision = self.look(&view, &key);
@@ -214,7 +229,7 @@ impl<D: ClaimDialect> Loop for ClaimLoop<D> {
 }
 
 impl<D: ClaimDialect> ClaimLoop<D> {
-    fn view<'a>(&self, claim: &'a D::Claim) -> ClaimView<'a, D::Claim> {
+    fn view<'a>(&'a self, claim: &'a D::Claim) -> ClaimView<'a, D::Claim> {
         let machine = self.cluster_api().and_then(|cluster_api| cluster_api.machine_of(claim));
         let stated = self
             .cluster_api()
@@ -225,6 +240,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             machine,
             domain_keys: stated.unwrap_or_else(|| D::DOMAIN_KEYS.iter().map(|key| (*key).to_owned()).collect()),
             has_boot_service: self.image_check.is_some(),
+            related: &self.related,
             now: self.clock.now(),
         }
     }
@@ -324,8 +340,8 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                     return Ok(Next::Decide(claim.clone()));
                 }
                 Act::LetGo => return self.let_go(claim, key, decision).await,
-                Act::Release { quarantine, .. } => self.release(decision, *quarantine).await?,
-                Act::GiveBack { host } => self.give_back(decision, host).await?,
+                Act::Release { quarantine, .. } => self.release(view, decision, *quarantine).await?,
+                Act::GiveBack { host } => self.give_back(view, decision, host).await?,
                 Act::Place => self.ask(view, key, decision),
                 Act::CheckImage => self.look_at_image(view, key),
             }
@@ -411,10 +427,15 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         consumer::pause(&self.client, &consumer, key.namespace(), true).await
     }
 
-    async fn release(&self, decision: &Decision, quarantine: Option<&str>) -> Result<(), WriteError> {
+    async fn release(
+        &self,
+        view: &ClaimView<'_, D::Claim>,
+        decision: &Decision,
+        quarantine: Option<&str>,
+    ) -> Result<(), WriteError> {
         for held in &decision.holdings {
             if held.holding.host.claimed {
-                self.write_host(held, D::release(&held.holding.id, self.clock.now(), quarantine), "the release")
+                self.write_host(held, D::release(view, &held.holding.id, self.clock.now(), quarantine), "the release")
                     .await?;
             } else if let Some(why) = quarantine {
                 // Whatever claim is on it now is not ours to take off.
@@ -424,11 +445,16 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         Ok(())
     }
 
-    async fn give_back(&self, decision: &Decision, host: &str) -> Result<(), WriteError> {
+    async fn give_back(
+        &self,
+        view: &ClaimView<'_, D::Claim>,
+        decision: &Decision,
+        host: &str,
+    ) -> Result<(), WriteError> {
         for held in decision.holdings.iter().filter(|held| held.holding.host.name == host) {
             let why = held.holding.host.fault.as_ref().map_or("a second host bears the same claim", |why| &why.message);
             warn!(host = %held.key, why, "claim given back");
-            self.write_host(held, D::release(&held.holding.id, self.clock.now(), None), "the release").await?;
+            self.write_host(held, D::release(view, &held.holding.id, self.clock.now(), None), "the release").await?;
         }
         Ok(())
     }
@@ -491,8 +517,12 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         for companion in D::companions(view, &decided) {
             self.companions.settle(&companion, &self.related).await?;
         }
-        let Some(status) = D::status(view, &decided) else { return Ok(None) };
-        let written = self.writer.status(view.claim, status).await?;
+        let changed = match D::change(view, &decided) {
+            Some(change) => Some(self.writer.patch(view.claim, change, "claim").await?),
+            None => None,
+        };
+        let Some(status) = D::status(view, &decided) else { return Ok(changed) };
+        let written = self.writer.status(changed.as_ref().unwrap_or(view.claim), status).await?;
         if let Some(news) = D::news(view, &decided) {
             self.herald.tell(view.claim.object_ref(&()), news);
         }

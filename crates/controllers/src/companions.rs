@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tracing::{info, warn};
@@ -20,6 +20,18 @@ pub struct Companion {
     resource: ApiResource,
     /// What it is to say; `None` if it is not to be.
     wanted: Option<Value>,
+    habit: Habit,
+}
+
+/// What becomes of an object that says something else than it is to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Habit {
+    /// It is put right.
+    Kept,
+    /// It stays as it is: it was made once, and belongs to others from then on.
+    MadeOnce,
+    /// It is deleted and made anew: what others have said of it was about what it said before.
+    Renewed,
 }
 
 impl Companion {
@@ -30,12 +42,24 @@ impl Companion {
             wanted["apiVersion"] = K::api_version(&()).into();
             wanted["kind"] = K::kind(&()).into();
         }
-        Self { id: ObjectId::of(object).by_name(), resource: ApiResource::erase::<K>(&()), wanted }
+        let (id, resource) = (ObjectId::of(object).by_name(), ApiResource::erase::<K>(&()));
+        Self { id, resource, wanted, habit: Habit::Kept }
+    }
+
+    /// An object that is made like this if there is none of its name, and left alone from then on.
+    pub fn once<K: Object>(object: &K) -> Self {
+        Self { habit: Habit::MadeOnce, ..Self::like(object) }
+    }
+
+    /// An object that is to be like this. One that says something else is deleted, and another one is made.
+    pub fn renewed<K: Object>(object: &K) -> Self {
+        Self { habit: Habit::Renewed, ..Self::like(object) }
     }
 
     /// An object that is not to be.
     pub fn without<K: Object>(namespace: Option<&str>, name: &str) -> Self {
-        Self { id: ObjectId::named::<K>(namespace, name), resource: ApiResource::erase::<K>(&()), wanted: None }
+        let (id, resource) = (ObjectId::named::<K>(namespace, name), ApiResource::erase::<K>(&()));
+        Self { id, resource, wanted: None, habit: Habit::Kept }
     }
 }
 
@@ -62,13 +86,39 @@ impl Companions {
 
     /// Makes an object what it is to be. What says so already is not written.
     pub(crate) async fn settle(&self, companion: &Companion, related: &Related) -> Result<(), WriteError> {
-        let Companion { id, resource, wanted } = companion;
+        let Companion { id, resource, wanted, habit } = companion;
         let known = related.value(id);
-        match (wanted, known) {
-            (None, None) => Ok(()),
-            (None, Some(known)) => self.remove(id, resource, &known).await,
-            (Some(wanted), known) if self.is_settled(id, wanted, known.as_ref()) => Ok(()),
-            (Some(wanted), known) => self.apply(id, resource, wanted, known.as_ref()).await,
+        let is_settled = |wanted: &Value| self.is_settled(id, wanted, known.as_ref());
+        match (wanted, &known, habit) {
+            (None, None, _) | (Some(_), Some(_), Habit::MadeOnce) => Ok(()),
+            (Some(wanted), None, Habit::MadeOnce) => self.create(id, resource, wanted).await,
+            (Some(wanted), _, _) if is_settled(wanted) => Ok(()),
+            // Where another one is to be made, the end of this one wakes whoever it belongs to.
+            (None, Some(known), _) | (Some(_), Some(known), Habit::Renewed) => self.remove(id, resource, known).await,
+            (Some(wanted), known, _) => self.apply(id, resource, wanted, known.as_ref()).await,
+        }
+    }
+
+    /// Makes an object if there is none of its name.
+    async fn create(&self, id: &ObjectId, resource: &ApiResource, wanted: &Value) -> Result<(), WriteError> {
+        if self.written().get(id).is_some_and(|last| last.wanted == *wanted) {
+            return Ok(());
+        }
+        let object = serde_json::from_value(wanted.clone());
+        let object: DynamicObject =
+            object.map_err(|error| WriteError::of(id, "the object", kube::Error::SerdeError(error)))?;
+        let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
+        let created = self.api(id, resource).create(&params, &object).await;
+        self.metrics.api_write(self.name, "companion", created.is_ok());
+        match created {
+            Ok(created) => {
+                let version = created.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0);
+                self.written().insert(id.clone(), Written { wanted: wanted.clone(), version });
+                Ok(())
+            }
+            // Somebody else has made it.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            Err(error) => Err(WriteError::of(id, "the object", error)),
         }
     }
 

@@ -155,6 +155,8 @@ pub struct View<'a, K> {
     pub related: &'a Related,
     /// The boot service; `None` if nothing can be served.
     pub depot: Option<&'a Depot>,
+    /// What whoever started the operator has said of its dialects.
+    pub settings: &'a Settings,
     /// The time.
     pub now: Timestamp,
 }
@@ -163,9 +165,16 @@ pub struct View<'a, K> {
 impl<'a, K> View<'a, K> {
     /// An object without relatives, when nobody cares for the time.
     pub(crate) fn alone(object: &'a K) -> Self {
-        static NOBODY: std::sync::LazyLock<Related> = std::sync::LazyLock::new(Related::default);
-        Self { object, related: &NOBODY, depot: None, now: Timestamp::MIN }
+        static USUAL: std::sync::LazyLock<Settings> = std::sync::LazyLock::new(Settings::default);
+        Self { object, related: crate::relatives::nobody(), depot: None, settings: &USUAL, now: Timestamp::MIN }
     }
+}
+
+/// What whoever starts the operator says of single dialects.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Of metal-operator's kinds.
+    pub ironcore: crate::ironcore::Settings,
 }
 
 /// How much an object is to be looked after.
@@ -223,12 +232,43 @@ pub struct Connection {
     pub address: Address,
     /// Which of the systems there.
     pub system: SystemChoice,
-    /// The Secret with user name and password, or an object of a kind that the dialect has in its place.
-    pub credentials: ObjectId,
+    /// User name and password.
+    pub credentials: Login,
     /// Whom to believe that it is the BMC.
     pub trust: TrustWish,
     /// Firmware family, where the owner knows better.
     pub family: Option<Family>,
+}
+
+/// Where user name and password come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Login {
+    /// They are in a Secret, or in an object of a kind that the dialect has in its place.
+    Kept(ObjectId),
+    /// They are known beforehand, such as those that a BMC leaves its factory with.
+    Given(GivenCredentials),
+}
+
+impl From<ObjectId> for Login {
+    fn from(id: ObjectId) -> Self {
+        Self::Kept(id)
+    }
+}
+
+/// User name and password that are known beforehand.
+#[derive(Clone, PartialEq, Eq, serde::Deserialize)]
+pub struct GivenCredentials {
+    /// User name.
+    pub username: String,
+    /// Password.
+    pub password: String,
+}
+
+/// Without the password: logs are read by others than those who may know it.
+impl std::fmt::Debug for GivenCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GivenCredentials").field("username", &self.username).finish_non_exhaustive()
+    }
 }
 
 /// Whom to believe that it is the BMC, as an object describes it.
@@ -261,7 +301,15 @@ impl Connection {
             TrustWish::CaBundle(secret) => Some(secret),
             _ => None,
         };
-        std::iter::once(&self.credentials).chain(ca)
+        self.kept_credentials().into_iter().chain(ca)
+    }
+
+    /// The object with user name and password, if they are in one.
+    pub fn kept_credentials(&self) -> Option<&ObjectId> {
+        match &self.credentials {
+            Login::Kept(id) => Some(id),
+            Login::Given(_) => None,
+        }
     }
 }
 

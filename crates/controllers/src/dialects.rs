@@ -15,6 +15,7 @@ use crate::depot::Deliveries;
 use crate::dialect::HostDialect as _;
 #[cfg(test)]
 use crate::dialect::foreign::ForeignHosts;
+use crate::ironcore;
 use crate::marks::Mark;
 use crate::metal3;
 #[cfg(test)]
@@ -32,6 +33,8 @@ pub enum Dialect {
     Beskar7,
     /// Metal3's.
     Metal3,
+    /// metal-operator's.
+    IronCore,
     /// One of other people, in tests.
     #[cfg(test)]
     Foreign,
@@ -42,13 +45,14 @@ pub enum Dialect {
 
 impl Dialect {
     /// All that there are.
-    pub const ALL: [Self; 2] = [Self::Beskar7, Self::Metal3];
+    pub const ALL: [Self; 3] = [Self::Beskar7, Self::Metal3, Self::IronCore];
 
     /// Its name, as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Beskar7 => beskar7::Hosts::NAME,
             Self::Metal3 => metal3::Hosts::NAME,
+            Self::IronCore => ironcore::Hosts::NAME,
             #[cfg(test)]
             Self::Foreign => ForeignHosts::NAME,
             #[cfg(test)]
@@ -63,6 +67,7 @@ impl Dialect {
                 [beskar7::Hosts::relatives(), beskar7::Claims::relatives()].into_iter().flatten().collect()
             }
             Self::Metal3 => metal3::Hosts::relatives(),
+            Self::IronCore => ironcore::Hosts::relatives(),
             #[cfg(test)]
             Self::Foreign => [ForeignHosts::relatives(), ForeignClaims::relatives()].into_iter().flatten().collect(),
             #[cfg(test)]
@@ -75,6 +80,7 @@ impl Dialect {
         match self {
             Self::Beskar7 => beskar7::Hosts::MARK,
             Self::Metal3 => metal3::Hosts::MARK,
+            Self::IronCore => ironcore::Hosts::MARK,
             #[cfg(test)]
             Self::Foreign => ForeignHosts::MARK,
             #[cfg(test)]
@@ -92,6 +98,15 @@ impl Dialect {
             }
             Self::Metal3 => {
                 wiring.hosts::<metal3::Hosts>();
+            }
+            Self::IronCore => {
+                let hosts = wiring.hosts::<ironcore::Hosts>();
+                wiring.claims::<ironcore::Claims>(&hosts);
+                wiring.objects::<ironcore::Endpoints, _>(&hosts);
+                wiring.objects::<ironcore::Bmcs, _>(&hosts);
+                wiring.objects::<ironcore::BootConfigurations, _>(&hosts);
+                wiring.objects::<ironcore::Maintenances, _>(&hosts);
+                wiring.objects::<ironcore::ReadinessRules, _>(&hosts);
             }
             #[cfg(test)]
             Self::Foreign => {
@@ -111,7 +126,7 @@ impl Dialect {
         match self {
             Self::Beskar7 => deliveries.follow::<beskar7::Hosts>(selection).boxed(),
             // What they boot is not ours to serve.
-            Self::Metal3 => std::future::pending().boxed(),
+            Self::Metal3 | Self::IronCore => std::future::pending().boxed(),
             #[cfg(test)]
             Self::Foreign => deliveries.follow::<ForeignHosts>(selection).boxed(),
             #[cfg(test)]
@@ -151,7 +166,7 @@ mod tests {
         }
         for unknown in ["", "Beskar7", "metal", "beskar7 "] {
             let told = unknown.parse::<Dialect>().unwrap_err().to_string();
-            assert_eq!(told, format!("there is no dialect {unknown:?}; this version knows: beskar7, metal3"));
+            assert_eq!(told, format!("there is no dialect {unknown:?}; this version knows: beskar7, metal3, ironcore"));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use bmc::{Address, Family, SystemChoice};
 use k8s_openapi::api::core::v1::Secret;
 
-use crate::dialect::{Connection, TrustWish};
+use crate::dialect::{Connection, Login, TrustWish};
 use crate::object::{KindId, ObjectId};
 use crate::vault::Vault;
 
@@ -39,17 +39,24 @@ pub(crate) fn inputs<'a>(connection: &Connection, vault: &Vault, stored: impl In
     digest(&inputs_words(connection, &versions(connection, vault)))
 }
 
-/// Everything but the system, which may also stand in the address: hosts that differ in nothing else share a session.
-pub(crate) fn line(connection: &Connection, vault: &Vault) -> String {
-    let Connection { address, system: _, credentials, trust, family } = connection;
-    let versions = versions(connection, vault);
+/// Everything but the system, which may also stand in the address: hosts that differ in nothing else share a session, also if what they
+/// log in with is kept in several objects. Never stored: `credentials` is a word that only this process understands.
+pub(crate) fn line(connection: &Connection, credentials: &str, vault: &Vault) -> String {
+    let Connection { address, system: _, credentials: _, trust, family } = connection;
+    let authorities = match trust {
+        TrustWish::CaBundle(secret) => vault.version(secret),
+        _ => String::new(),
+    };
     let (origin, trust, family) = (address.origin(), trust_words(trust), optional(*family, family_word));
-    let (namespace, credentials) = (credentials.namespace(), secret_word(credentials));
-    digest(&format!("{origin} {namespace} {credentials} {trust} {family} {}", list(&versions)))
+    digest(&format!("{origin} {credentials} {trust} {family} {authorities}"))
 }
 
 fn versions(connection: &Connection, vault: &Vault) -> Vec<String> {
-    connection.secrets().map(|secret| vault.version(secret)).collect()
+    let given = match &connection.credentials {
+        Login::Given(given) => Some(vault.word_for(&[&given.username, &given.password])),
+        Login::Kept(_) => None,
+    };
+    given.into_iter().chain(connection.secrets().map(|secret| vault.version(secret))).collect()
 }
 
 /// What holds the credentials. Of its kind nothing was said when there was only one.
@@ -58,7 +65,8 @@ fn secret_word(id: &ObjectId) -> Cow<'_, str> {
 }
 
 fn inputs_words(connection: &Connection, versions: &[String]) -> String {
-    let Connection { address, system, credentials, trust, family } = connection;
+    let Connection { address, system, credentials: _, trust, family } = connection;
+    let credentials = connection.kept_credentials();
     let system = match system {
         SystemChoice::Only => "Only".to_owned(),
         SystemChoice::Named(name) => format!("Named({})", quoted(name)),
@@ -66,10 +74,10 @@ fn inputs_words(connection: &Connection, versions: &[String]) -> String {
     format!(
         "Connection {{ address: {}, system: {system}, credentials: {}, trust: {}, family: {} }} {} {}",
         address_words(address),
-        quoted(secret_word(credentials)),
+        quoted(credentials.map_or("given".into(), secret_word)),
         trust_words(trust),
         optional(*family, family_word),
-        credentials.namespace(),
+        credentials.map_or("", ObjectId::namespace),
         list(versions)
     )
 }
@@ -142,7 +150,7 @@ mod tests {
         let connection = |address: &str, trust, family| Connection {
             address: Address::parse(address).unwrap(),
             system: SystemChoice::Only,
-            credentials: ObjectId::named::<Secret>(Some("lab"), "bmc"),
+            credentials: ObjectId::named::<Secret>(Some("lab"), "bmc").into(),
             trust,
             family,
         };

@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::companions::Companions;
 use crate::consumer;
 use crate::depot::{Depot, Session, Sessions};
-use crate::dialect::{Attention, Connection, HostDialect, TrustWish, View, anchor, server_identity};
+use crate::dialect::{Attention, Connection, HostDialect, Settings, TrustWish, View, anchor, server_identity};
 use crate::drive::Loop;
 use crate::fingerprint;
 use crate::hands::{Hands, Line};
@@ -81,6 +81,7 @@ pub struct HostLoop<D: HostDialect> {
     /// What servers are handed; `None` if nothing can be.
     pub(crate) depot: Option<Arc<Depot>>,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) settings: Arc<Settings>,
 }
 
 /// A host as one reconcile sees it.
@@ -158,7 +159,13 @@ impl<D: HostDialect> Loop for HostLoop<D> {
 
 impl<D: HostDialect> HostLoop<D> {
     fn view<'a>(&'a self, host: &'a D::Host) -> View<'a, D::Host> {
-        View { object: host, related: &self.related, depot: self.depot.as_deref(), now: self.clock.now() }
+        View {
+            object: host,
+            related: &self.related,
+            depot: self.depot.as_deref(),
+            settings: &self.settings,
+            now: self.clock.now(),
+        }
     }
 
     /// Notes which server a host names, and which objects it depends on.
@@ -380,11 +387,15 @@ pub(crate) async fn connect(
     [credentials_field, ca_field]: [&str; 2],
     stored: Vec<&str>,
 ) -> Result<(), Failure> {
-    let credentials = vault.credentials(&connection.credentials, credentials_field).await?;
+    let credentials = vault.login(&connection.credentials, credentials_field).await?;
     let trust = vault.trust(&connection.trust, ca_field).await?;
     let line = Line {
-        key: fingerprint::line(connection, vault),
-        endpoint: Endpoint { address: connection.address.clone(), credentials, family: connection.family },
+        key: fingerprint::line(connection, &credentials.word, vault),
+        endpoint: Endpoint {
+            address: connection.address.clone(),
+            credentials: credentials.credentials,
+            family: connection.family,
+        },
         trust,
         system: connection.system.clone(),
     };
@@ -446,7 +457,7 @@ fn rival_words(key: &ObjectId, rival: &ObjectId) -> String {
     if rival.kind == key.kind { rival.to_string() } else { format!("{rival:#}") }
 }
 
-fn spread(key: &ObjectId) -> u8 {
+pub(crate) fn spread(key: &ObjectId) -> u8 {
     key.uid
         .iter()
         .flat_map(|uid| uid.bytes())

@@ -56,6 +56,17 @@ impl ObjectId {
         Self { kind: KindId::of::<K>(), namespace: namespace.map(str::to_owned), name: name.to_owned(), uid: None }
     }
 
+    /// All objects of a kind: whoever depends on this is woken by each of them.
+    pub fn all<K: Resource<DynamicType = ()>>() -> Self {
+        Self::named::<K>(None, "")
+    }
+
+    /// All objects of the kind of this one.
+    #[must_use]
+    pub fn all_alike(&self) -> Self {
+        Self { kind: self.kind.clone(), namespace: None, name: String::new(), uid: None }
+    }
+
     /// Any object with the name of this one.
     #[must_use]
     pub fn by_name(&self) -> Self {

@@ -13,12 +13,12 @@ use serde_json::json;
 use crate::clock::Clock;
 use crate::companions::Companions;
 use crate::depot::Depot;
-use crate::dialect::{Connection, View, Writes};
+use crate::dialect::{Connection, Settings, View, Writes};
 use crate::drive::Loop;
 use crate::fingerprint;
 use crate::hands::{Hands, Job};
 use crate::herald::Herald;
-use crate::host::connect;
+use crate::host::{connect, spread};
 use crate::object::{Object, ObjectId};
 use crate::relatives::{Dependents, Related, Relative};
 use crate::vault::Vault;
@@ -58,7 +58,18 @@ pub trait ObjectDialect: Send + Sync + 'static {
     }
 
     /// Decides what follows from the object and from what was last seen of its BMC. Pure.
-    fn step(view: &View<'_, Self::Object>, sight: Option<&BmcSight>) -> Decision;
+    fn step(view: &View<'_, Self::Object>, look: &Look<'_>) -> Decision;
+}
+
+/// What was last seen of the BMC of an object.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Look<'a> {
+    /// What the BMC would be spoken to with now; empty if the object has none.
+    pub inputs: &'a str,
+    /// What was seen with these.
+    pub sight: Option<&'a BmcSight>,
+    /// Differs between objects, so that they are not all looked at in the same moment.
+    pub spread: u8,
 }
 
 /// What follows. First everything is written, then the job is begun.
@@ -87,6 +98,7 @@ pub(crate) struct ObjectLoop<D: ObjectDialect> {
     pub(crate) depot: Option<Arc<Depot>>,
     pub(crate) herald: Arc<Herald>,
     pub(crate) writer: Writer<D::Object>,
+    pub(crate) settings: Arc<Settings>,
 }
 
 impl<D: ObjectDialect> Loop for ObjectLoop<D> {
@@ -125,7 +137,7 @@ impl<D: ObjectDialect> Loop for ObjectLoop<D> {
             return Ok(None);
         }
         let now = self.clock.now();
-        let view = View { object, related: &self.related, depot: self.depot.as_deref(), now };
+        let view = View { object, related: &self.related, depot: self.depot.as_deref(), settings: &self.settings, now };
         let decision = self.step(&view, &key).await;
         if decision.finished {
             self.writer.let_go(object, D::FINALIZER).await?;
@@ -150,12 +162,12 @@ impl<D: ObjectDialect> ObjectLoop<D> {
         let inputs = match &connection {
             Some(Ok(connection)) => fingerprint::inputs(connection, &self.vault, []),
             Some(Err(failure)) => fingerprint::digest(&failure.to_string()),
-            None => return D::step(view, None),
+            None => return D::step(view, &Look::default()),
         };
         let mut decision = Decision::default();
         for _ in 0..STEPS {
             let sight = self.hands.sight(key).filter(|sight| sight.inputs == inputs);
-            decision = D::step(view, sight.as_ref());
+            decision = D::step(view, &Look { inputs: &inputs, sight: sight.as_ref(), spread: spread(key) });
             let Some(job) = &decision.job else { break };
             if self.hands.is_connected(key, &inputs) {
                 break;

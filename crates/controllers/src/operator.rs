@@ -16,6 +16,7 @@ use tracing::warn;
 use crate::brake::{Brake, BrakeConfig};
 use crate::clock::Clock;
 use crate::depot::{BootConfig, BootError, Depot, Sessions};
+use crate::dialect::Settings;
 use crate::dialects::Dialect;
 use crate::hands::{Dial, Hands};
 use crate::herald::Herald;
@@ -56,6 +57,8 @@ pub struct Config {
     pub cluster_api: bool,
     /// What hands images and bootstrap data to servers; `None` if nothing does.
     pub boot: Option<BootConfig>,
+    /// What is said of single dialects.
+    pub settings: Arc<Settings>,
 }
 
 /// The election that an operator takes part in.

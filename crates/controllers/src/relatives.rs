@@ -67,8 +67,9 @@ impl Relative {
 
     /// Objects that hold credentials: only their metadata is watched, and they are read when somebody needs what they hold.
     pub fn with_credentials<K: Keeper>() -> Self {
-        let open = |setting: &Setting, _: &mut Related, vault: &mut Vault| {
+        let open = |setting: &Setting, related: &mut Related, vault: &mut Vault| {
             let (store, writer) = reflector::store::<PartialObjectMeta<K>>();
+            related.kept.push((KindId::of::<K>(), Arc::new(store.clone())));
             vault.keep::<K>(store);
             let (setting, vault, labels) = (setting.clone(), vault.clone(), setting.labels.clone());
             let mut interruptions = Interruptions::of(K::kind(&()));
@@ -95,6 +96,26 @@ impl Relative {
 #[derive(Clone, Default)]
 pub struct Related {
     shelves: Vec<(KindId, Arc<dyn Shelf>)>,
+    /// Objects with credentials: it is known which there are, and nothing else.
+    kept: Vec<(KindId, Arc<dyn Roll>)>,
+}
+
+/// No related objects at all.
+#[cfg(test)]
+pub(crate) fn nobody() -> &'static Related {
+    static NOBODY: std::sync::LazyLock<Related> = std::sync::LazyLock::new(Related::default);
+    &NOBODY
+}
+
+/// Which objects of a kind there are.
+trait Roll: Send + Sync {
+    fn has(&self, id: &ObjectId) -> bool;
+}
+
+impl<K: Keeper> Roll for Store<PartialObjectMeta<K>> {
+    fn has(&self, id: &ObjectId) -> bool {
+        self.get(&id.object_ref()).is_some()
+    }
 }
 
 /// The objects of one kind.
@@ -137,10 +158,15 @@ impl Related {
         self.store::<K>().map(Store::state).unwrap_or_default()
     }
 
+    /// Whether there is an object with credentials of that name.
+    pub fn has_kept(&self, id: &ObjectId) -> bool {
+        self.kept.iter().any(|(kind, roll)| *kind == id.kind && roll.has(id))
+    }
+
     /// Those of one kind.
     #[cfg(test)]
     pub(crate) fn of<K: Object>(store: Store<K>) -> Self {
-        Self { shelves: vec![(KindId::of::<K>(), Arc::new(store))] }
+        Self { shelves: vec![(KindId::of::<K>(), Arc::new(store))], kept: Vec::new() }
     }
 
     /// All objects that bear one of these finalizers and belong to somebody: they name it as an owner, or have its name.
@@ -220,6 +246,7 @@ async fn wake_concerned<K: Object>(
                 .unwrap_or_default();
             touched.extend(before);
             touched.extend(setting.dependents.of(&id));
+            touched.extend(setting.dependents.of(&id.all_alike()));
         }
         if !is_listing {
             // Nobody listens any more only when the loop has stopped.

@@ -18,7 +18,7 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::Store;
 use serde_json::{Value, json};
 
-use crate::dialect::TrustWish;
+use crate::dialect::{GivenCredentials, Login, TrustWish};
 use crate::fingerprint::{digest, quoted};
 use crate::object::{KindId, Object, ObjectId};
 
@@ -180,6 +180,13 @@ fn origin(writers: &[ManagedFieldsEntry], fields: &[&str]) -> Option<String> {
     (!all.is_empty()).then(|| digest(&all.join("\n")))
 }
 
+/// What to log in with, and the word that stands for it in this process.
+#[derive(Debug)]
+pub(crate) struct KnownCredentials {
+    pub(crate) credentials: Credentials,
+    pub(crate) word: String,
+}
+
 /// What is remembered of an object that was read. Not what it holds.
 struct Read {
     version: Version,
@@ -317,8 +324,26 @@ impl Vault {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A word that stands for these texts in this process, and says nothing of them to anybody else.
+    pub(crate) fn word_for(&self, texts: &[&str]) -> String {
+        format!("{:016x}", self.hash.hash_one(texts))
+    }
+
+    /// What to log in with. That field names the object that keeps it.
+    pub(crate) async fn login(&self, login: &Login, field: &str) -> Result<KnownCredentials, Failure> {
+        match login {
+            Login::Kept(id) => self.credentials(id, field).await,
+            Login::Given(GivenCredentials { username, password }) => Ok(self.known_credentials(username, password)),
+        }
+    }
+
+    fn known_credentials(&self, username: &str, password: &str) -> KnownCredentials {
+        let word = self.word_for(&[username, password]);
+        KnownCredentials { credentials: Credentials::new(username, password), word }
+    }
+
     /// User name and password, from a Secret that is named in that field.
-    pub async fn credentials(&self, secret: &ObjectId, field: &str) -> Result<Credentials, Failure> {
+    pub(crate) async fn credentials(&self, secret: &ObjectId, field: &str) -> Result<KnownCredentials, Failure> {
         let data = self.read(secret, field).await?;
         let text = |key: &str| -> Result<String, Failure> {
             let bytes = data.get(key).map_or(&[][..], |bytes| &bytes.0);
@@ -329,7 +354,7 @@ impl Vault {
                 text => Ok(text.to_owned()),
             }
         };
-        Ok(Credentials::new(text("username")?, text("password")?))
+        Ok(self.known_credentials(&text("username")?, &text("password")?))
     }
 
     /// Whom to believe that it is the BMC. That field names the Secret, if there is one.

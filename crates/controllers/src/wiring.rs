@@ -155,6 +155,7 @@ impl<'a> Wiring<'a> {
             cluster_api: operator.config.cluster_api,
             depot: shared.depot.clone(),
             sessions: shared.sessions.clone(),
+            settings: operator.config.settings.clone(),
         };
         let definition = Definition::new(operator.client.clone(), shared.herald.clone());
         let rival = Rival::new(operator.client.clone(), operator.clock.clone(), operator.config.namespace.clone());
@@ -208,7 +209,6 @@ impl<'a> Wiring<'a> {
     }
 
     /// The loop of objects of the same dialect that are neither of these.
-    #[cfg_attr(not(test), expect(dead_code, reason = "BMCs that are objects come with the next dialects"))]
     pub(crate) fn objects<O: ObjectDialect, D: HostDialect>(&mut self, hosts: &Hosts<D>) {
         let Self { operator, shared, .. } = *self;
         let work = ObjectLoop::<O> {
@@ -221,6 +221,7 @@ impl<'a> Wiring<'a> {
             depot: shared.depot.clone(),
             herald: shared.herald.clone(),
             writer: self.writer(O::NAME, O::OURS),
+            settings: operator.config.settings.clone(),
         };
         self.drive(work, hosts.fitness.clone(), shared.has_listed(&O::relatives()));
     }

@@ -6,8 +6,10 @@
 
 pub mod claim;
 pub mod cluster;
+pub mod discovery;
 pub mod failure;
 pub mod hardware;
 pub mod host;
+pub mod maintenance;
 pub mod placement;
 pub mod server;

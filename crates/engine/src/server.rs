@@ -221,6 +221,8 @@ pub enum Scope {
     Boot,
     /// The same and what the server is made of.
     Inventory,
+    /// The BMC itself, and which systems are behind it: nothing is read of a particular server.
+    Service,
 }
 
 /// What was read from a server at one time.
@@ -251,6 +253,58 @@ pub struct Seen {
     pub uuid: Option<String>,
     /// SHA-256 of the certificate that the BMC showed, in lower-case hex; `None` over plain HTTP.
     pub certificate: Option<String>,
+    /// The BMC itself and which systems are behind it; `None` unless the look was one at the BMC ([`Scope::Service`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Box<Service>>,
+}
+
+/// A BMC and which systems are behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Service {
+    /// The BMC comes first, then what else manages something there, such as an enclosure manager. Empty if the BMC does not
+    /// describe itself. Of a long list, only the beginning.
+    pub managers: Vec<Manager>,
+    /// All systems behind it, in its own order, which may change from look to look: tell them apart by UUID (see
+    /// [`is_same_uuid`](crate::hardware::is_same_uuid)). Empty for an enclosure, and for a while on a BMC that is starting.
+    pub systems: Vec<ListedSystem>,
+}
+
+/// A BMC or another management controller, in Redfish's words.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Manager {
+    /// The last part of its URI, unless it states another one.
+    pub id: String,
+    /// Lower case.
+    pub uuid: Option<String>,
+    /// Who made it.
+    pub manufacturer: Option<String>,
+    /// Such as `iLO 5`.
+    pub model: Option<String>,
+    /// Its own, not the server's.
+    pub serial_number: Option<String>,
+    /// Its own, not the server's.
+    pub part_number: Option<String>,
+    /// As the vendor writes it.
+    pub firmware_version: Option<String>,
+    /// `Enabled`, `Starting`, …
+    pub state: Option<String>,
+    /// `On`, `Off`, …
+    pub power_state: Option<String>,
+    /// When it last started, as it states that.
+    pub last_reset: Option<String>,
+}
+
+/// A system as the BMC lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ListedSystem {
+    /// Where it is on the BMC, such as `/redfish/v1/Systems/1`.
+    pub uri: String,
+    /// The last part of its URI, unless it states another one.
+    pub id: String,
+    /// SMBIOS UUID, lower case.
+    pub uuid: Option<String>,
+    /// Whether its boot can be overridden: a server, and not merely a part of one.
+    pub bootable: bool,
 }
 
 /// A URL may carry a password or a ticket: host and file name are enough to recognise it.
@@ -299,6 +353,16 @@ mod tests {
             assert!(!drive(shown).may_hold(url), "{shown}");
         }
         assert!(Media { slot: "Cd".into(), image: None, inserted: true }.may_hold(url));
+    }
+
+    #[test]
+    fn a_look_at_a_server_is_stored_without_a_word_of_the_bmc() {
+        let stored = serde_json::to_value(Seen::default()).unwrap();
+        assert_eq!(stored.get("service"), None);
+        assert_eq!(serde_json::from_value::<Seen>(stored).unwrap(), Seen::default());
+        let service = Service { systems: vec![ListedSystem::default()], ..Service::default() };
+        let seen = Seen { service: Some(Box::new(service)), ..Seen::default() };
+        assert_eq!(serde_json::from_value::<Seen>(serde_json::to_value(&seen).unwrap()).unwrap(), seen);
     }
 
     #[test]

@@ -21,8 +21,10 @@ use crate::server::{PowerState, Timing};
 /// How a fleet is to be.
 #[derive(Clone, Debug)]
 pub struct FleetSpec {
-    /// Number of BMCs, with one server each.
+    /// Number of BMCs.
     pub count: u32,
+    /// Number of servers behind each of them.
+    pub systems: u32,
     /// Personalities with their weights: `(generic, 3), (dell, 1)` makes every fourth a Dell.
     pub mix: Vec<(Personality, u32)>,
     /// What names begin with; a number follows.
@@ -43,6 +45,7 @@ impl Default for FleetSpec {
     fn default() -> Self {
         Self {
             count: 1,
+            systems: 1,
             mix: vec![(generic(), 1)],
             prefix: "sim".to_owned(),
             credentials: Credentials::new("admin", "password"),
@@ -87,7 +90,11 @@ impl Fleet {
             .mix
             .iter()
             .map(|(personality, weight)| {
-                (Arc::new(personality.clone()), Arc::new(Built::places(personality, 1)), *weight)
+                (
+                    Arc::new(personality.clone()),
+                    Arc::new(Built::places(personality, usize::try_from(spec.systems).unwrap_or(1))),
+                    *weight,
+                )
             })
             .collect();
         let turns: Vec<_> = kinds
@@ -101,7 +108,9 @@ impl Fleet {
                 let spec = BmcSpec {
                     name: format!("{}-{index:0width$}", spec.prefix),
                     personality: personality.clone(),
-                    hardware: vec![Hardware::invent(personality, spec.seed, index)],
+                    hardware: (0..spec.systems)
+                        .map(|at| Hardware::invent(personality, spec.seed, index * spec.systems + at))
+                        .collect(),
                     credentials: spec.credentials.clone(),
                     timing: spec.timing,
                     power: spec.power,

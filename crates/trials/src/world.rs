@@ -169,6 +169,7 @@ impl World {
             probe_address: None,
             brake: BrakeConfig { disruptions_per_minute: 600, ..BrakeConfig::default() },
             bmcs_at_once: 16,
+            settings: Arc::default(),
             cluster_api: true,
             boot: None,
         };

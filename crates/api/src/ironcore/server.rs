@@ -170,4 +170,11 @@ pub struct ServerStatus {
     pub record: Option<String>,
 }
 
+impl ServerStatus {
+    /// The condition of a type.
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.type_ == type_)
+    }
+}
+
 absent_is_empty!(ServerSpec);

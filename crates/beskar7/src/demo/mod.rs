@@ -2,6 +2,7 @@
 
 mod screen;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -159,6 +160,7 @@ fn config(dialect: Dialect) -> Config {
         probe_address: None,
         brake: BrakeConfig { disruptions_per_minute: 1_000, concurrent_deployments: 1_000, freeze: false },
         bmcs_at_once: 64,
+        settings: Arc::default(),
         cluster_api: false,
         boot: None,
     }

@@ -6,6 +6,7 @@ mod beskar7;
 mod find;
 #[cfg(test)]
 pub(crate) mod foreign;
+mod ironcore;
 mod metal3;
 #[cfg(test)]
 mod tests;
@@ -87,6 +88,7 @@ pub(crate) fn kind(dialect: Dialect) -> &'static dyn HostKind {
     match dialect {
         Dialect::Beskar7 => &beskar7::PhysicalHosts,
         Dialect::Metal3 => &metal3::BareMetalHosts,
+        Dialect::IronCore => &ironcore::Servers,
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use bmc::{Https, Transport};
 use controllers::clock::SystemClock;
+use controllers::dialect::Settings;
 use controllers::hands::Dial;
 use controllers::metrics::Metrics;
 use controllers::operator::{Config, Election, Operator};
@@ -16,7 +17,7 @@ use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use tracing::info;
 
-pub(crate) use args::{ABOUT, Args, BrakeArgs, DialectArgs, EXAMPLES, LEASE};
+pub(crate) use args::{ABOUT, Args, BrakeArgs, DialectArgs, EXAMPLES, IronCoreArgs, LEASE};
 pub(crate) use bind::{Bind, bind, listen};
 
 use crate::access::Access;
@@ -32,7 +33,8 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let shutdown = shutdown::token()?;
     let surroundings = args::Surroundings::look();
     let boot = args.boot.open(&args.own_namespace(&surroundings))?;
-    let config = Config { boot, ..args.config(&surroundings) };
+    let settings = Arc::new(Settings { ironcore: args.ironcore.settings()? });
+    let config = Config { boot, settings, ..args.config(&surroundings) };
     let access = args.cluster.access().await?;
     let kinds = args.dialects.kinds();
     let checks = async {

@@ -21,6 +21,9 @@ pub(super) struct FleetArgs {
     /// Pretend to have this many servers, and register them
     #[arg(long, value_name = "NUMBER", env = "BESKAR7_SIMULATE")]
     simulate: Option<u32>,
+    /// How many servers are behind each simulated BMC (--dialects ironcore)
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16), requires = "simulate")]
+    systems: u32,
     /// Vendors to simulate, in turn; mix is all of them
     #[arg(long, value_name = "NAME", default_value = "mix", value_delimiter = ',', requires = "simulate", value_parser = personalities())]
     personality: Vec<String>,
@@ -41,8 +44,13 @@ impl FleetArgs {
     pub(super) fn invent(&self) -> anyhow::Result<Option<Fleet>> {
         let Some(count) = self.simulate else { return Ok(None) };
         let faults = self.faults.as_deref().map(read_faults).transpose()?.unwrap_or_default();
-        let fleet =
-            Fleet::new(&FleetSpec { count, mix: mix(&self.personality), seed: self.seed, ..FleetSpec::default() });
+        let fleet = Fleet::new(&FleetSpec {
+            count,
+            systems: self.systems,
+            mix: mix(&self.personality),
+            seed: self.seed,
+            ..FleetSpec::default()
+        });
         for bmc in fleet.bmcs() {
             for fault in &faults {
                 bmc.faults().add(fault.clone());

@@ -2,6 +2,7 @@
 
 mod announce;
 mod fleet;
+mod provider;
 mod repair;
 mod site;
 
@@ -13,6 +14,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bmc::{Https, InProcess, Transport};
 use controllers::clock::SystemClock;
+use controllers::dialect::Settings;
+use controllers::dialects::Dialect;
 use controllers::hands::Dial;
 use controllers::metrics::Metrics;
 use controllers::operator::{Config, Operator};
@@ -28,7 +31,7 @@ pub(crate) use site::Site;
 
 use crate::boot_args::BootArgs;
 use crate::logs::LogArgs;
-use crate::run::{Bind, BrakeArgs, DialectArgs, bind, listen};
+use crate::run::{Bind, BrakeArgs, DialectArgs, IronCoreArgs, bind, listen};
 use crate::{limits, output, runtime, shutdown};
 
 pub(crate) const ABOUT: &str = "\
@@ -90,6 +93,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     boot: BootArgs,
     #[command(flatten)]
+    ironcore: IronCoreArgs,
+    #[command(flatten)]
     brake: BrakeArgs,
     #[command(flatten)]
     logs: LogArgs,
@@ -144,6 +149,7 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
     })?;
     let address = listener.local_addr().context("cannot listen")?;
     let boot = if args.api_only { None } else { args.boot.open(KEY_NAMESPACE)? };
+    let settings = Arc::new(Settings { ironcore: args.ironcore.settings()? });
     let (site, check) = Site::open(data, address, &args.tls_names).await?;
     let fleet = args.fleet.invent()?;
     let installed = if args.api_only { Ok(()) } else { site.install_crds(&args.dialects.kinds()).await };
@@ -166,7 +172,17 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
         shutdown.cancelled().await;
         Ok(())
     } else {
-        work(&site, Config { boot, ..args.config() }, dial(fleet), &shutdown).await
+        let plays_provider = fleet.is_some() && args.dialects.selected().contains(&Dialect::IronCore);
+        let provide = async {
+            if plays_provider {
+                provider::provide(&site.client).await;
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            worked = work(&site, Config { boot, settings, ..args.config() }, dial(fleet), &shutdown) => worked,
+            () = provide => Ok(()),
+        }
     };
     site.stop().await;
     while let Some(ended) = serving.join_next().await {
@@ -221,6 +237,7 @@ impl Args {
             probe_address: None,
             brake: self.brake.config(),
             bmcs_at_once: usize::from(self.bmc_concurrency.get()),
+            settings: Arc::default(),
             cluster_api: false,
             boot: None,
         }

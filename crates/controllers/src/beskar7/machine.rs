@@ -9,7 +9,7 @@ use api::beskar7::{
 };
 use api::capi;
 use boot::iso::Firmware;
-use engine::claim::{Goal, Leave, Memory, Refusal, Refused, Road};
+use engine::claim::{Binds, Goal, Leave, Memory, Refusal, Refused, Road};
 use engine::failure::Failure;
 use engine::placement::{BootWay, Pool, Request, Requirements, Selector, Term, Test};
 use jiff::Timestamp;
@@ -73,6 +73,7 @@ impl ClaimDialect for Beskar7Machines {
             needs_bootstrap: needs_data.then(no_bootstrap_data),
             needs_image: is_remote,
             quarantine: machine.spec.release_policy == Some(ReleasePolicy::Quarantine),
+            binds: Binds::WhenBooted,
             order: digest(&OrderOnHost::wanted_by(machine).words()),
         }
     }
@@ -166,7 +167,7 @@ impl ClaimDialect for Beskar7Machines {
         patch
     }
 
-    fn release(id: &str, now: Timestamp, quarantine: Option<&str>) -> Value {
+    fn release(_: &ClaimView<'_, Beskar7Machine>, id: &str, now: Timestamp, quarantine: Option<&str>) -> Value {
         let mut patch = PhysicalHosts::without_claim();
         let annotations = &mut patch["metadata"]["annotations"];
         // Only this claim: whatever is claimed later is not released by it.

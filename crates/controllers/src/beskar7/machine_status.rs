@@ -366,7 +366,14 @@ mod tests {
 
     fn view(claim: &Beskar7Machine) -> ClaimView<'_, Beskar7Machine> {
         let now = "2026-11-15T08:00:00Z".parse().unwrap();
-        ClaimView { claim, machine: None, domain_keys: Vec::new(), has_boot_service: false, now }
+        ClaimView {
+            claim,
+            machine: None,
+            domain_keys: Vec::new(),
+            has_boot_service: false,
+            related: crate::relatives::nobody(),
+            now,
+        }
     }
 
     #[test]

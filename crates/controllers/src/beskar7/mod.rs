@@ -94,7 +94,7 @@ impl HostDialect for PhysicalHosts {
         let family = wish.vendor.as_deref().map(family).transpose()?;
         Ok(Connection {
             system,
-            credentials: secret(&wish.credentials_secret_ref),
+            credentials: secret(&wish.credentials_secret_ref).into(),
             trust: trust(wish, secret, anchor)?,
             family,
             address,
@@ -192,7 +192,7 @@ fn without(heeded: &[Request]) -> Option<serde_json::Value> {
         Request::Release => Some(names::RELEASE),
         Request::Provision => Some(names::PROVISION),
         // They are told from new ones by their ids.
-        Request::Inspect | Request::OffOnce => None,
+        Request::Inspect | Request::OffOnce | Request::Restart | Request::Wiped => None,
     };
     let annotations: BTreeMap<_, Option<&str>> =
         heeded.iter().filter_map(|request| Some((name(request)?, None))).collect();

@@ -113,6 +113,8 @@ mod tests {
         let consumer = consumer;
         let mut all = vec![
             Waiting::Registering,
+            Waiting::ServerOff,
+            Waiting::Wiping,
             Waiting::Inspecting,
             Waiting::Preparing,
             Waiting::PreparingBoot,
@@ -243,6 +245,7 @@ mod tests {
             (Phase::Provisioned, Passage::External),
             (Phase::Detached, Passage::Detached),
             (Phase::Parked, Passage::Parked),
+            (Phase::Parked, Passage::Lent),
             (Phase::Quarantined, Passage::Quarantined),
             (Phase::Deleting, Passage::Deleted),
             (Phase::Available, Passage::Back),

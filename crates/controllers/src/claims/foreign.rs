@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::claim::{Goal, Host, Leave, Memory, Road, Standing};
+use engine::claim::{Binds, Goal, Host, Leave, Memory, Road, Standing};
 use engine::host::{Milestone, Phase};
 use engine::placement::{Availability, BootWay, Candidate, Pool, Request, Requirements, Selector};
 use engine::server::PowerState;
@@ -81,6 +81,7 @@ impl ClaimDialect for ForeignClaims {
             needs_bootstrap: None,
             needs_image: false,
             quarantine: false,
+            binds: Binds::WhenBooted,
             order: String::new(),
         }
     }
@@ -125,7 +126,7 @@ impl ClaimDialect for ForeignClaims {
         json!({})
     }
 
-    fn release(_: &str, _: Timestamp, _: Option<&str>) -> Value {
+    fn release(_: &ClaimView<'_, PersistentVolumeClaim>, _: &str, _: Timestamp, _: Option<&str>) -> Value {
         json!({ "metadata": { "annotations": { ForeignHosts::CLAIM_ID: null, CLAIMANT: null } } })
     }
 

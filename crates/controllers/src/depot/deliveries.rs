@@ -19,7 +19,7 @@ use tracing::debug;
 use super::inbox::Inbox;
 use super::{Configuration, Depot, Shipment};
 use crate::clock::Clock;
-use crate::dialect::{HostDialect, View, known_anchor};
+use crate::dialect::{HostDialect, Settings, View, known_anchor};
 use crate::object::ObjectId;
 use crate::relatives::Related;
 use crate::watches::{self, Change, Selection};
@@ -80,7 +80,9 @@ impl Deliveries {
     fn served<D: HostDialect>(&self, host: &D::Host) -> Option<Served> {
         let anchor = known_anchor::<D>(host).unwrap_or_default();
         let (related, now) = (&Related::default(), self.clock.now());
-        let goal = D::goal(&View { object: host, related, depot: Some(&self.depot), now });
+        // What is served depends on none of these.
+        let settings = &Settings::default();
+        let goal = D::goal(&View { object: host, related, depot: Some(&self.depot), settings, now });
         let may_read = may_boot(&anchor, &goal) == MayBoot::Medium;
         let shipment = D::shipment(host).filter(|_| may_read)?;
         Some(Served {

@@ -55,7 +55,7 @@ impl HostDialect for ForeignHosts {
         Ok(Connection {
             address: Address::parse(view.object.annotations().get("address").map(String::as_str).unwrap_or_default())?,
             system: SystemChoice::Only,
-            credentials: ObjectId::named::<Secret>(Some("elsewhere"), "bmc"),
+            credentials: ObjectId::named::<Secret>(Some("elsewhere"), "bmc").into(),
             trust: TrustWish::SystemRoots,
             family: None,
         })

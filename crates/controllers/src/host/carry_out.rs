@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tracing::{debug, info, warn};
 
 use super::{Case, Decision, HostLoop, shown};
-use crate::dialect::{ANCHOR_ANNOTATION, HostDialect, Outcome, View};
+use crate::dialect::{ANCHOR_ANNOTATION, Connection, HostDialect, Outcome, View};
 use crate::hands::Job;
 use crate::herald::News;
 use crate::object::ObjectId;
@@ -41,8 +41,8 @@ impl<D: HostDialect> HostLoop<D> {
             return Ok(self.next_time(step.again));
         }
         let session = self.session(key, step.record.anchor.deployment.as_deref());
-        let credentials =
-            case.connection.as_ref().ok().and_then(|connection| self.vault.data_version(&connection.credentials));
+        let kept = case.connection.as_ref().ok().and_then(Connection::kept_credentials);
+        let credentials = kept.and_then(|kept| self.vault.data_version(kept));
         let writes = D::render(&Outcome {
             host: case.host,
             related: &self.related,

@@ -6,25 +6,12 @@ use api::metal3::{BareMetalHost, BareMetalHostStatus, Condition};
 use engine::host::Waiting;
 use jiff::Timestamp;
 
-use super::history::time;
 use super::words::HostWords;
+use crate::conditions::{Finding, finding, put};
 use crate::dialect::Outcome;
 
 /// The value of `spec.automatedCleaningMode` for no cleaning.
 const NO_CLEANING: &str = "disabled";
-
-/// A condition without its time.
-struct Finding {
-    type_: &'static str,
-    status: &'static str,
-    reason: &'static str,
-    message: String,
-}
-
-fn finding(type_: &'static str, holds: bool, reason: &'static str) -> Finding {
-    let status = if holds { Condition::TRUE } else { Condition::FALSE };
-    Finding { type_, status, reason, message: String::new() }
-}
 
 /// All conditions of a host, with those that others have written.
 pub(super) fn project(
@@ -134,24 +121,5 @@ fn health_of(word: Option<&str>) -> Finding {
         Some("Warning") => finding(types::HEALTHY, false, reasons::WARNING),
         Some("Critical") => finding(types::HEALTHY, false, reasons::CRITICAL_ERROR),
         _ => Finding { status: Condition::UNKNOWN, ..finding(types::HEALTHY, false, reasons::UNKNOWN) },
-    }
-}
-
-/// Puts a condition into a list; its time changes only with its status.
-fn put(conditions: &mut Vec<Condition>, finding: &Finding, now: Timestamp) {
-    let before = conditions.iter().find(|condition| condition.type_ == finding.type_);
-    let since =
-        before.filter(|before| before.status == finding.status).map(|before| before.last_transition_time.clone());
-    let condition = Condition {
-        type_: finding.type_.to_owned(),
-        status: finding.status.to_owned(),
-        observed_generation: 0,
-        last_transition_time: since.unwrap_or_else(|| time(now)),
-        reason: finding.reason.to_owned(),
-        message: finding.message.chars().take(10_000).collect(),
-    };
-    match conditions.iter_mut().find(|known| known.type_ == condition.type_) {
-        Some(known) => *known = condition,
-        None => conditions.push(condition),
     }
 }

@@ -2,7 +2,8 @@
 
 use api::metal3::{OperationHistory, OperationMetric, states};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::conditions::time;
 
 /// The host passes from one state to another at that time.
 pub(super) fn pass(history: &mut OperationHistory, from: &str, to: &str, at: Timestamp) {
@@ -25,9 +26,4 @@ fn of<'a>(history: &'a mut OperationHistory, state: &str) -> Option<&'a mut Oper
         states::DEPROVISIONING => Some(&mut history.deprovision),
         _ => None,
     }
-}
-
-/// Kubernetes stores whole seconds: a finer time would look changed when it is read back.
-pub(super) fn time(at: Timestamp) -> Time {
-    Time(Timestamp::from_second(at.as_second()).unwrap_or(at))
 }

@@ -118,7 +118,7 @@ impl HostDialect for BareMetalHosts {
         let trust = if wish.disable_certificate_verification { TrustWish::Anything } else { TrustWish::SystemRoots };
         Ok(Connection {
             system: system.map_or(SystemChoice::Only, SystemChoice::Named),
-            credentials: ObjectId::named::<Secret>(namespace.as_deref(), &wish.credentials_name),
+            credentials: ObjectId::named::<Secret>(namespace.as_deref(), &wish.credentials_name).into(),
             trust,
             family: None,
             address,
@@ -300,7 +300,7 @@ fn without_heeded(outcome: &Outcome<'_, BareMetalHost>) -> Option<serde_json::Va
     let heeded = outcome.step.heeded.iter().filter_map(|request| match request {
         Request::Inspect => Some(names::INSPECT),
         Request::OffOnce => Some(names::REBOOT),
-        Request::Release | Request::Provision => None,
+        Request::Release | Request::Provision | Request::Restart | Request::Wiped => None,
     });
     let read = [names::STATUS, names::HARDWARE_DETAILS];
     let gone = heeded.chain(read).filter(|name| outcome.host.annotations().contains_key(*name));

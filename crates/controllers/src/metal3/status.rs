@@ -9,9 +9,10 @@ use engine::server::PowerState;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::history::{pass, time};
+use super::history::pass;
 use super::words::HostWords;
 use super::{conditions, hardware, is_inspection_disabled, proof, shown_phase};
+use crate::conditions::time;
 use crate::dialect::{News, Outcome};
 
 /// The firmware that is assumed where the owner says nothing.

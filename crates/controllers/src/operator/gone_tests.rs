@@ -114,6 +114,7 @@ fn host_loop(site: &Site, bmc: &sim::Bmc) -> (Arc<HostLoop<PhysicalHosts>>, mpsc
         cluster_api: false,
         depot: None,
         sessions: Arc::default(),
+        settings: Arc::default(),
         client,
     };
     (Arc::new(hosts), woken)

@@ -490,6 +490,7 @@ impl Process {
             cluster_api: true,
             depot: None,
             sessions: Arc::default(),
+            settings: Arc::default(),
         });
         let due = names.iter().map(|name| (name.clone(), Instant::now())).collect();
         let mut process = Self { life, hosts, woken, secrets, stop, due, known: BTreeMap::new() };

@@ -30,8 +30,20 @@ pub struct Goal {
     pub needs_image: bool,
     /// Put the host into quarantine once it is released, so that somebody can check it.
     pub quarantine: bool,
+    /// When the claim is bound to its host for good.
+    pub binds: Binds,
     /// Distinguishes this order from every other one.
     pub order: String,
+}
+
+/// When a claim is bound to its host for good: the provider ID is stored, and the claim never gets another host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Binds {
+    /// When the ordered system runs there.
+    #[default]
+    WhenBooted,
+    /// When the host has accepted the claim.
+    WhenAccepted,
 }
 
 /// Whether a claim is to be kept.

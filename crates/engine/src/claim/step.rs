@@ -1,6 +1,6 @@
 //! The one function that decides about a claim.
 
-use super::{Bootstrap, Goal, Host, Image, Leave, Machine, Memory, Owner, Refusal, Refused, Road, Sight};
+use super::{Binds, Bootstrap, Goal, Host, Image, Leave, Machine, Memory, Owner, Refusal, Refused, Road, Sight};
 use crate::host::{Milestone, Phase};
 use crate::server::PowerState;
 
@@ -223,7 +223,11 @@ fn follow(goal: &Goal, memory: &Memory, sight: &Sight, host: &Host) -> Step {
     }
     let doubles = sight.doubles.iter().filter(|double| double.can_be_given_back());
     let mut acts: Vec<_> = doubles.map(|double| Act::GiveBack { host: double.name.clone() }).collect();
-    if host.has_booted() {
+    let is_bound = match goal.binds {
+        Binds::WhenBooted => host.has_booted(),
+        Binds::WhenAccepted => host.bound,
+    };
+    if is_bound {
         acts.push(Act::NameProvider(host.provider.clone()));
         return Step { standing: provisioned(), acts, refusals: Vec::new() };
     }

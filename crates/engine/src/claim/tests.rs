@@ -14,6 +14,7 @@ fn goal() -> Goal {
         needs_bootstrap: None,
         needs_image: false,
         quarantine: false,
+        binds: Binds::WhenBooted,
         order: "order".to_owned(),
     }
 }
@@ -502,5 +503,28 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_claim_is_bound_when_its_host_has_booted_or_when_it_was_accepted() {
+    let accepted = Host { phase: Phase::Preparing, milestone: Milestone::None, ..host() };
+    let claimed = Host { bound: false, ..accepted.clone() };
+    let table = [
+        (Binds::WhenBooted, &claimed, false),
+        (Binds::WhenBooted, &accepted, false),
+        (Binds::WhenBooted, &host(), true),
+        (Binds::WhenAccepted, &claimed, false),
+        (Binds::WhenAccepted, &accepted, true),
+    ];
+    for (binds, host, is_bound) in table {
+        let goal = Goal { binds, ..goal() };
+        let step = step(&goal, &memory(), &on(host.clone()));
+        let names = step.acts.contains(&Act::NameProvider(host.provider.clone()));
+        assert_eq!(
+            (names, matches!(step.standing, Standing::Provisioned { .. })),
+            (is_bound, is_bound),
+            "{binds:?} {host:?}"
+        );
     }
 }

@@ -12,6 +12,7 @@ use crate::{
 /// What must never be forgotten about a host. The anchor is stored before the status, and the status before the act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Anchor {
     /// Format of this document. A program that finds a newer format leaves the host alone.
     #[serde(rename = "v")]
@@ -43,6 +44,9 @@ pub struct Anchor {
     /// The operator switched it on, because of its power policy.
     #[serde(skip_serializing_if = "is_false")]
     pub powered_on: bool,
+    /// The operator switched it on for a maintenance: what runs is not what its claim ordered, and a free server is not to run.
+    #[serde(skip_serializing_if = "is_false")]
+    pub lent: bool,
     /// The request for power that was on the object when it was claimed or released. As long as it is the same, it does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outdated: Option<OutdatedRequest>,
@@ -147,6 +151,22 @@ impl Anchor {
         self.undo = Some(all);
     }
 
+    /// The server is about to be switched on for a maintenance. What is done for that is undone when the maintenance ends.
+    pub(super) fn lend(&mut self, undo: &[Undo]) {
+        let mut all = self.undo();
+        all.extend(undo.iter().filter(|one| !all.contains(one)).cloned().collect::<Vec<_>>());
+        self.undo = (!all.is_empty()).then_some(all).or(self.undo.take());
+        self.lent = true;
+    }
+
+    /// The maintenance is over, and what was done for it is undone.
+    pub(super) fn take_back(&mut self) {
+        self.lent = false;
+        if !self.is_in_use() {
+            self.undo = None;
+        }
+    }
+
     fn of_format_1() -> Vec<Undo> {
         vec![Undo::Media, Undo::Boot(BootTarget::Cd)]
     }
@@ -228,6 +248,7 @@ impl Anchor {
         self.adopted = false;
         self.external = false;
         self.restarting = None;
+        self.lent = false;
         // Nothing about the power was changed for the claim, so the policy of the free host stays in effect.
         self.outdated.take_if(|outdated| outdated.since == Since::Claim);
         self.image = None;
@@ -261,6 +282,7 @@ impl Default for Anchor {
             restarting: None,
             free_since: None,
             powered_on: false,
+            lent: false,
             outdated: None,
             undo: None,
             uuid: None,

@@ -54,7 +54,7 @@ impl Scene<'_> {
         self.record.assumed_booted = false;
         self.record.disarming = None;
         // This start fulfils a restart that was requested before; a later restart would interrupt the new system.
-        self.record.rebooted.clone_from(&self.goal.reboot);
+        self.heed_restart();
         if self.goal.power_lasts == Lasting::UntilRelease {
             self.record.anchor.outdated = None;
         }
@@ -110,7 +110,7 @@ impl Scene<'_> {
     }
 
     /// Whether it was reported that the server has not used the boot override.
-    fn has_boot_fault(&self) -> bool {
+    pub(super) fn has_boot_fault(&self) -> bool {
         self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::BootIgnored)
     }
 
@@ -258,8 +258,13 @@ impl Scene<'_> {
     pub(super) fn plan_of_later_starts(&self) -> Option<Plan> {
         let anchor = &self.record.anchor;
         let is_current = self.record.phase == Phase::Provisioned && !anchor.adopted && !self.order_was_changed();
-        let is_open = self.goal.order.as_ref().is_some_and(|order| order.closed_gate().is_none());
-        self.plan().filter(|plan| plan.after == After::SameAgain && is_current && is_open)
+        self.plan().filter(|plan| plan.after == After::SameAgain && is_current)
+    }
+
+    /// Who must be ready before such a start, if somebody is not: the server would boot something else.
+    pub(super) fn closed_gate_of_later_starts(&self) -> Option<String> {
+        self.plan_of_later_starts()?;
+        self.goal.order.as_ref()?.closed_gate().map(|gate| gate.keeper.clone())
     }
 
     /// Clears an override that would boot the same again at every later start. Done once.

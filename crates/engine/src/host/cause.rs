@@ -56,6 +56,7 @@ impl Scene<'_> {
         match (self.record.phase, deed) {
             (Phase::Deleting, _) => Cause::Deletion,
             (Phase::Parked, _) => Cause::Maintenance,
+            _ if self.record.anchor.lent => Cause::Maintenance,
             (_, Deed::Restart) => restart(),
             (Phase::Deprovisioning, _) => Cause::Release { consumer: consumer() },
             (Phase::Preparing, _) if self.goal.order.is_some() => Cause::Deployment { consumer: consumer() },

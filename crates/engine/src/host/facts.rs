@@ -14,6 +14,10 @@ use crate::{
 pub enum Waiting {
     /// Contact with the BMC.
     Registering,
+    /// The end of whatever runs on a server that is to be registered.
+    ServerOff,
+    /// Somebody who wipes the disks of a released server.
+    Wiping,
     /// The inventory.
     Inspecting,
     /// A look at the server before it is prepared.
@@ -95,8 +99,10 @@ pub enum Waiting {
 
 impl Waiting {
     /// Every name but those of faults.
-    pub const NAMES: [&str; 23] = [
+    pub const NAMES: [&str; 25] = [
         "Registering",
+        "WaitingForServerOff",
+        "WaitingForWipe",
         "Inspecting",
         "Preparing",
         "PreparingBoot",
@@ -122,7 +128,9 @@ impl Waiting {
     ];
 
     /// Names of waits for somebody else: a person, a consumer, the fleet brake. Nothing but a reminder comes at their deadline.
-    pub const FOR_OTHERS: [&str; 5] = [
+    pub const FOR_OTHERS: [&str; 7] = [
+        "WaitingForServerOff",
+        "WaitingForWipe",
         "WaitingForBootInfo",
         "WaitingForBootPermission",
         "FleetBrake",
@@ -134,6 +142,8 @@ impl Waiting {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Registering => "Registering",
+            Self::ServerOff => "WaitingForServerOff",
+            Self::Wiping => "WaitingForWipe",
             Self::Inspecting => "Inspecting",
             Self::Preparing => "Preparing",
             Self::PreparingBoot => "PreparingBoot",
@@ -170,6 +180,8 @@ impl Waiting {
         let consumer = Consumer::default;
         let named = [
             Self::Registering,
+            Self::ServerOff,
+            Self::Wiping,
             Self::Inspecting,
             Self::Preparing,
             Self::PreparingBoot,
@@ -557,6 +569,8 @@ pub enum Passage {
     Detached,
     /// It is under maintenance.
     Parked,
+    /// It is lent for maintenance.
+    Lent,
     /// It is in quarantine.
     Quarantined,
     /// It is being deleted.

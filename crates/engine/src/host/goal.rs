@@ -12,6 +12,8 @@ use crate::server::BootMode;
 pub struct Goal {
     /// Whether and how we manage it.
     pub road: Road,
+    /// What is wanted while it is lent for maintenance.
+    pub maintenance: Maintenance,
     /// The claim. When it is removed, the deployment ends.
     pub claim: Option<Claim>,
     /// The claim is not to be accepted yet. A claim that was accepted stays so.
@@ -38,6 +40,12 @@ pub struct Goal {
     pub never_off: bool,
     /// Do without an inventory.
     pub without_inventory: bool,
+    /// What becomes of a server that runs when it is registered.
+    pub newcomer: Newcomer,
+    /// Let the operating system shut down before the server is cleaned up; cut the power if it does not.
+    pub gentle_release: bool,
+    /// What must become of its disks between two claims.
+    pub disks: Disks,
     /// Whether a machine may take it while its server runs although nobody asked for it.
     pub claimable_while_running: bool,
     /// Firmware to boot with.
@@ -67,6 +75,10 @@ pub enum Request {
     Inspect,
     /// [`HeldOff::once`].
     OffOnce,
+    /// [`Goal::reboot`].
+    Restart,
+    /// [`Disks::Wiped`].
+    Wiped,
 }
 
 impl Goal {
@@ -125,12 +137,32 @@ pub enum Road {
     Manage,
     /// Under maintenance: watched, never changed.
     Park,
-    /// Under maintenance and switched off for it: watched, otherwise never changed.
+    /// Under maintenance and switched off for it: watched, otherwise never changed. Until nothing is under way, it is managed.
     ParkOff,
+    /// Lent to somebody for maintenance, as [`Goal::maintenance`] says. Until nothing is under way, it is managed.
+    Lend,
     /// Detached: neither watched nor changed.
     Detach(Detachment),
     /// To be forgotten.
     Delete(Deletion),
+}
+
+/// What whoever has a server for maintenance wants of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Maintenance {
+    /// Whether it is to have power; `None` leaves the power alone.
+    pub online: Option<bool>,
+    /// What it boots when the operator switches it on; `None` leaves that to its firmware.
+    pub boot: Option<Boot>,
+}
+
+/// A system that a server boots for a while, and who must be ready first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boot {
+    /// Who must be ready first.
+    pub gate: Gate,
+    /// How it gets onto the server.
+    pub recipe: Recipe,
 }
 
 /// When to detach a host.
@@ -149,6 +181,30 @@ pub enum Manner {
     Soft,
     /// Cut it.
     Hard,
+}
+
+/// What must become of disks before a released server can be claimed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Disks {
+    /// They stay as they are.
+    #[default]
+    Kept,
+    /// Somebody must wipe them: until then the server is not free.
+    MustBeWiped,
+    /// Somebody says that they are wiped.
+    Wiped,
+}
+
+/// What becomes of a server that runs when it is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Newcomer {
+    /// It is registered as it is.
+    #[default]
+    Register,
+    /// Somebody may use it: it is registered once it is off.
+    AwaitOff,
+    /// It is switched off, then registered.
+    SwitchOff,
 }
 
 /// How to restart a server.

@@ -7,6 +7,7 @@ mod claims;
 mod facts;
 mod fault;
 mod goal;
+mod lending;
 mod observe;
 mod offer;
 mod pace;
@@ -27,8 +28,8 @@ pub use boot::no_way_to_boot;
 pub use cause::Cause;
 pub use facts::{Ahead, Asked, BrakeLimit, ClaimChange, Finding, Happening, Neglect, Note, Passage, Waiting};
 pub use goal::{
-    Author, Claim, Consumer, Deletion, Detachment, Gate, Goal, HeldOff, Lasting, Manner, Order, PowerRequest, Request,
-    Restart, Road,
+    Author, Boot, Claim, Consumer, Deletion, Detachment, Disks, Gate, Goal, HeldOff, Lasting, Maintenance, Manner,
+    Newcomer, Order, PowerRequest, Request, Restart, Road,
 };
 pub use offer::{Availability, Holding, Overview};
 pub use power::{is_running, runs_unasked};

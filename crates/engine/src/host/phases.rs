@@ -3,10 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Ask, Asked, Deed, Finding, Happening, Manner, Milestone, Neglect, Note, Order, Origin, Passage, Phase, Request,
-    Since, Undo, Wait, Waiting,
+    Ask, Asked, Deed, Disks, Finding, Happening, Manner, Milestone, Neglect, Newcomer, Note, Order, Origin, Passage,
+    Phase, Request, Since, Undo, Wait, Waiting,
     boot::no_way_to_boot,
     claims::{Verdict, shortened},
+    is_running,
     observe::seen_uuid,
     pace,
     recipe::{Check, Plan},
@@ -19,7 +20,7 @@ use crate::{
 
 impl Scene<'_> {
     /// Sets the host aside: nothing is done to the server until it is managed again.
-    fn step_aside(&mut self, phase: Phase, why: Passage) {
+    pub(super) fn step_aside(&mut self, phase: Phase, why: Passage) {
         if self.record.phase != phase {
             self.record.doing = None;
             self.advance(phase, why);
@@ -53,13 +54,16 @@ impl Scene<'_> {
     }
 
     /// There is nothing to do: looks from time to time.
-    fn only_watch(&mut self) -> Flow {
+    pub(super) fn only_watch(&mut self) -> Flow {
         self.wait_out_fault()?;
         self.rest();
         STOP
     }
 
     pub(super) fn manage(&mut self) -> Flow {
+        if self.record.anchor.lent {
+            self.take_back_lent()?;
+        }
         // A host in use is cleaned up before it goes into quarantine.
         if self.goal.quarantine && !self.record.anchor.is_in_use() {
             return self.quarantine();
@@ -82,6 +86,9 @@ impl Scene<'_> {
         let waiting = if is_new { Waiting::Registering } else { Waiting::Inspecting };
         let seen = self.look_first(self.scope_of_inventory(), waiting)?;
         if is_new {
+            if self.record.anchor.free_since.is_none() {
+                self.meet_newcomer(seen)?;
+            }
             self.advance(Phase::Inspecting, Passage::BmcAnswers);
         }
         self.take_inventory(seen);
@@ -93,6 +100,21 @@ impl Scene<'_> {
             self.tell(Happening::Failed(failure));
         }
         self.await_claim()
+    }
+
+    /// Goes on if a server may be registered in the state that it is in.
+    fn meet_newcomer(&mut self, seen: &Seen) -> Flow {
+        match self.goal.newcomer {
+            Newcomer::AwaitOff if is_running(seen.power) => {
+                self.rest();
+                self.wait_for_others(Waiting::ServerOff);
+                STOP
+            }
+            Newcomer::SwitchOff if seen.power != PowerState::Off => {
+                self.bring_off(seen, Manner::Soft, self.scope_of_inventory())
+            }
+            Newcomer::Register | Newcomer::AwaitOff | Newcomer::SwitchOff => GO_ON,
+        }
     }
 
     fn take_inventory(&mut self, seen: &Seen) {
@@ -233,8 +255,9 @@ impl Scene<'_> {
 
     /// Claimed, and there is nothing to boot yet.
     fn await_order(&mut self, waiting: Waiting) -> Flow {
-        // Nothing may boot what was armed for a withdrawn order.
-        if self.record.anchor.milestone == Milestone::None {
+        // Nothing may boot what was armed for a withdrawn order, nor anything else before the gate opens.
+        let is_gated = matches!(waiting, Waiting::BootPermission { .. });
+        if self.record.anchor.milestone == Milestone::None && !(is_gated && self.is_to_be_on()) {
             self.keep_power()?;
         } else {
             self.drop_act_fault();
@@ -358,6 +381,17 @@ impl Scene<'_> {
     fn deprovision(&mut self) -> Flow {
         self.wait_out_fault()?;
         self.tidy_up()?;
+        match self.goal.disks {
+            Disks::Kept => {}
+            Disks::Wiped => self.heeded.push(Request::Wiped),
+            Disks::MustBeWiped => {
+                // Whoever had it need not wait for that.
+                self.record.anchor.claim = None;
+                self.rest();
+                self.wait_for_others(Waiting::Wiping);
+                return STOP;
+            }
+        }
         self.record.anchor.release(self.now());
         let off = self.record.power == PowerState::Off;
         self.record.anchor.powered_on = false;
@@ -376,12 +410,17 @@ impl Scene<'_> {
 
     /// Goes on if the server is off and has neither our media nor our override; if not, cleans up.
     fn tidy_up(&mut self) -> Flow {
-        let undo = self.record.anchor.undo();
+        let manner = if self.goal.gentle_release { Manner::Soft } else { Manner::Hard };
+        self.bring_off_and_undo(&self.record.anchor.undo(), manner)
+    }
+
+    /// Goes on if the server is off and nothing of this is left; if not, switches it off and undoes it.
+    pub(super) fn bring_off_and_undo(&mut self, undo: &[Undo], manner: Manner) -> Flow {
         let (media, boot) = (undo.contains(&Undo::Media), undo.iter().any(|undo| matches!(undo, Undo::Boot(_))));
-        let scope = self.scope_of_undo();
+        let scope = if media { Scope::Boot } else { Scope::Power };
         let seen = self.look_first(scope, Waiting::CleaningUp)?;
         if !self.goal.never_off {
-            self.bring_off(seen, Manner::Hard, scope)?;
+            self.bring_off(seen, manner, scope)?;
         }
         if media {
             self.let_media_settle(scope)?;

@@ -138,6 +138,11 @@ impl Scene<'_> {
         self.goal.online.filter(|_| self.record.anchor.outdated.is_none())
     }
 
+    /// Whether somebody wants the server to have power.
+    pub(super) fn is_to_be_on(&self) -> bool {
+        self.online() == Some(true)
+    }
+
     /// The request to keep it off, if it counts now.
     pub(super) fn held_off(&self) -> Option<HeldOff> {
         self.goal.held_off.filter(|held| held.also_free || self.record.phase == Phase::Provisioned)
@@ -191,7 +196,7 @@ impl Scene<'_> {
     /// A server that was switched off on release is not switched on again by an earlier restart request.
     pub(super) fn skip_restart(&mut self) {
         if self.is_restart_asked() {
-            self.record.rebooted.clone_from(&self.goal.reboot);
+            self.heed_restart();
             self.announce(Happening::RestartSkipped { released: true });
         }
     }
@@ -221,7 +226,7 @@ impl Scene<'_> {
             self.keep_off(held_off.map_or(Manner::Soft, |held| held.manner))?;
             // When it may run again it is started anyway, which fulfils the restart request.
             if restart {
-                self.record.rebooted.clone_from(&self.goal.reboot);
+                self.heed_restart();
                 self.record.anchor.restarting = None;
             }
             if !self.goal.never_off {
@@ -234,6 +239,12 @@ impl Scene<'_> {
             return GO_ON;
         }
         self.wait_out_fault()?;
+        let starts = restart || glance.power == PowerState::Off;
+        if let Some(keeper) = self.closed_gate_of_later_starts().filter(|_| starts) {
+            self.rest();
+            self.wait_for_others(Waiting::BootPermission { keeper });
+            return STOP;
+        }
         let plan = self.plan_of_later_starts().filter(|_| restart || online == Some(true));
         let scope = plan.as_ref().map_or(Scope::Power, |plan| plan.look);
         let seen = self.look_first(scope, Waiting::LookingAtPower)?;
@@ -264,6 +275,14 @@ impl Scene<'_> {
         }
     }
 
+    /// The restart request is carried out, or counts as such.
+    pub(super) fn heed_restart(&mut self) {
+        if self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted {
+            self.heeded.push(Request::Restart);
+        }
+        self.record.rebooted.clone_from(&self.goal.reboot);
+    }
+
     /// Whether there is a restart request that was not carried out.
     pub(super) fn is_restart_asked(&self) -> bool {
         let is_new = self.goal.reboot.is_some() && self.goal.reboot != self.record.rebooted;
@@ -292,7 +311,7 @@ impl Scene<'_> {
                     return self.keep_power();
                 }
                 self.ask_brake(Ask::Disrupt)?;
-                self.record.rebooted.clone_from(&self.goal.reboot);
+                self.heed_restart();
                 if self.is_to_be_reset() {
                     self.heeded.push(Request::OffOnce);
                 }
@@ -300,14 +319,14 @@ impl Scene<'_> {
                 self.wait(Waiting::Restarting, pace::POWER_LIMIT);
             }
             PowerState::Off if self.online() != Some(false) => {
-                self.record.rebooted.clone_from(&self.goal.reboot);
+                self.heed_restart();
                 self.record.anchor.powered_on = true;
                 self.record.anchor.restarting = None;
                 self.act(Deed::Restart, vec![Act::PowerOn], Scope::Power);
                 self.wait(Waiting::PoweringOn, pace::POWER_LIMIT);
             }
             PowerState::Off => {
-                self.record.rebooted.clone_from(&self.goal.reboot);
+                self.heed_restart();
                 self.record.anchor.restarting = None;
                 self.announce(Happening::RestartSkipped { released: false });
                 return self.keep_power();
@@ -345,7 +364,7 @@ impl Scene<'_> {
 
 impl PowerState {
     /// Whether the server runs.
-    fn is_on(self) -> bool {
+    pub(super) fn is_on(self) -> bool {
         matches!(self, Self::On | Self::Paused)
     }
 }

@@ -216,6 +216,13 @@ pub fn may_boot(anchor: &Anchor, goal: &Goal) -> MayBoot {
         |deployment: &str| anchor.milestone == Milestone::None || anchor.deployment.as_deref() == Some(deployment);
     let order = goal.order.as_ref().filter(|order| goal.claim.is_some() && is_current(&order.deployment));
     let recipe = order.and_then(|order| order.recipe.as_ref().ok());
+    if anchor.lent {
+        return match goal.maintenance.boot.as_ref().map(|boot| &boot.recipe) {
+            Some(Recipe::Iso { .. }) => MayBoot::Medium,
+            Some(Recipe::Network { .. }) => MayBoot::Network,
+            None => MayBoot::Nothing,
+        };
+    }
     match (anchor.milestone, recipe) {
         (Milestone::Releasing, _) | (Milestone::Armed | Milestone::Written, None) => MayBoot::Nothing,
         (Milestone::Provisioned, _) if anchor.adopted => MayBoot::Disk,

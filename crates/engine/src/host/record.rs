@@ -188,7 +188,7 @@ impl Phase {
     ];
 
     /// Whether the host is set aside, for now or for good.
-    pub(super) fn is_aside(self) -> bool {
+    pub fn is_aside(self) -> bool {
         matches!(self, Self::Parked | Self::Quarantined | Self::Detached | Self::Deleting)
     }
 

@@ -298,8 +298,9 @@ impl<'a> Scene<'a> {
         match self.goal.road {
             Road::Delete(_) => self.delete(None),
             Road::Park => self.park(false),
-            Road::ParkOff => self.park(true),
-            Road::Manage | Road::Detach(_) => self.manage(),
+            Road::ParkOff if self.is_at_rest() => self.park(true),
+            Road::Lend if self.is_at_rest() => self.lend(),
+            Road::Manage | Road::ParkOff | Road::Lend | Road::Detach(_) => self.manage(),
         }
     }
 
@@ -418,6 +419,7 @@ impl<'a> Scene<'a> {
             Scope::Power => true,
             Scope::Boot => seen.media.is_some(),
             Scope::Inventory => seen.hardware.is_some(),
+            Scope::Service => seen.service.is_some(),
         };
         (deep && self.is_news(bmc) && self.now().duration_since(bmc.at) <= pace::SIGHT_AGE).then_some(seen)
     }

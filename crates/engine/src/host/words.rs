@@ -83,6 +83,10 @@ pub trait Words {
     fn to_ask_for_power(&self, online: bool) -> String {
         format!("ask for power {} again", if online { "on" } else { "off" })
     }
+    /// How to say that the disks of a released server are wiped.
+    fn to_free_wiped(&self) -> String {
+        "say so".to_owned()
+    }
 }
 
 /// The words of no dialect, for logs and tests.
@@ -130,8 +134,17 @@ impl Waiting {
             Self::FleetBrake { limit: None } => "Waiting for the fleet brake.",
             Self::FleetBrake { limit: Some(limit) } => return limit.tell(),
             Self::Order => return format!("Claimed; waiting for {}.", words.order()),
+            Self::ServerOff => {
+                "The server runs although nobody has asked for it, so somebody may use it. It is registered once it is off."
+            }
+            Self::Wiping => {
+                return format!(
+                    "Powered off and cleaned up; the disks still hold what the last claim left. To free the server, wipe them and {}.",
+                    words.to_free_wiped()
+                );
+            }
             Self::BootPermission { keeper } => {
-                return format!("Claimed; waiting for {keeper} to be ready before the server is booted.");
+                return format!("Waiting for {keeper} to be ready before the server is booted.");
             }
             Self::CheckingClaimer { consumer, unknown: None } => {
                 return format!("Claimed by {consumer}; checking whether it exists.");
@@ -459,6 +472,7 @@ impl Passage {
             }
             Self::Detached => "Detached: neither watched nor changed.",
             Self::Parked => "Under maintenance: watched, not changed.",
+            Self::Lent => "Under maintenance: only its power follows what was requested for that.",
             Self::Quarantined => "In quarantine: nobody can claim the host; watched, not changed.",
             Self::Deleted => "The host object is being deleted.",
             Self::Back => "Back under management.",

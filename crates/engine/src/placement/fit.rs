@@ -19,6 +19,13 @@ pub struct Requirements {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector(pub Vec<Term>);
 
+impl Selector {
+    /// Whether something with these labels is selected.
+    pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.0.iter().all(|term| term.holds(labels))
+    }
+}
+
 /// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {

@@ -8,7 +8,7 @@ use api::metal3::BareMetalHost;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use sim::{BootSource, Booted, PowerState, ResetType};
+use sim::{BootSource, PowerState, ResetType};
 
 use super::{NAMESPACE, Scene, condition};
 use crate::dialects::Dialect;
@@ -81,15 +81,6 @@ impl Scene {
 
     async fn until_provisioning(&self, name: &str, state: &str) -> Duration {
         self.until_shown(name, "/status/provisioning/state", state).await
-    }
-
-    fn power(&self, name: &str) -> PowerState {
-        self.servers.server(name).power()
-    }
-
-    /// What the server has booted last, and when.
-    fn last_boot(&self, name: &str) -> Option<Booted> {
-        self.servers.server(name).last_boot
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod blades;
 mod dialects;
+mod ironcore;
 mod kinds;
 mod logins;
 mod media;
@@ -17,8 +18,9 @@ use api::beskar7::{Beskar7Machine, PhysicalHost};
 use apiserver::server::{Config as ServerConfig, Server};
 use apiserver::store::Store;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::{conditions, wait::await_condition};
 use kube::{Api, Client, ResourceExt as _};
@@ -34,6 +36,7 @@ use crate::brake::BrakeConfig;
 use crate::clock::{Clock as _, TokioClock};
 use crate::dialects::Dialect;
 use crate::metrics::Metrics;
+use crate::object::{Object, Reach as _, api};
 use crate::operator::{Config, Operator};
 
 pub(super) const NAMESPACE: &str = "lab";
@@ -146,6 +149,7 @@ impl Scene {
             bmcs_at_once: 16,
             cluster_api: false,
             boot: None,
+            settings: Arc::default(),
         };
         configure(&mut config);
         let nobody = Informants::nobody();
@@ -198,6 +202,36 @@ impl Scene {
 
     pub(super) async fn edit_machine(&self, name: &str, patch: Value) {
         self.machines().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Changes an object of any kind, in the scene's namespace if it has one.
+    async fn edit<K: Object>(&self, name: &str, patch: Value) {
+        let objects = api::<K>(&self.admin, Some(NAMESPACE));
+        objects.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// An object of any kind as the API server shows it, or nothing.
+    fn object<K: Object>(&self, name: &str) -> Value {
+        let served = self.server.api().served(&K::group(&()), &K::version(&()), &K::plural(&())).unwrap();
+        let namespace = if K::Scope::HAS_NAMESPACES { NAMESPACE } else { "" };
+        self.server.api().get(&served, namespace, name).unwrap_or_default()
+    }
+
+    /// What events with this reason say, in all namespaces.
+    async fn events_of(&self, reason: &str) -> Vec<String> {
+        let events: Api<Event> = Api::all(self.admin.clone());
+        let all = events.list(&ListParams::default()).await.unwrap().items;
+        all.into_iter().filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.note).collect()
+    }
+
+    /// Whether a server has power.
+    fn power(&self, name: &str) -> sim::PowerState {
+        self.servers.server(name).power()
+    }
+
+    /// What the server has booted last, and when.
+    fn last_boot(&self, name: &str) -> Option<sim::Booted> {
+        self.servers.server(name).last_boot
     }
 
     /// A host as the API server shows it, or nothing.

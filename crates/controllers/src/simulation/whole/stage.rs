@@ -191,6 +191,7 @@ impl Stage {
                 bmcs_at_once: 4,
                 cluster_api: false,
                 boot: None,
+                settings: Arc::default(),
             },
             dial: self.servers.dial(&self.informants, &life),
             clock: Arc::new(self.clock),

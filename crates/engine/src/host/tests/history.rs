@@ -15,8 +15,8 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Author, Claim, Deletion, Detachment, Gate, Goal, HeldOff, Lasting, Manner, Milestone, NetworkProtocol, Phase,
-        Presence, Proof, Recipe, Restart, Road, Starts,
+        Author, Boot, Claim, Deletion, Detachment, Disks, Gate, Goal, HeldOff, Lasting, Maintenance, Manner, Milestone,
+        NetworkProtocol, Newcomer, Phase, Presence, Proof, Recipe, Restart, Road, Starts,
     },
 };
 
@@ -45,6 +45,10 @@ enum Op {
     RestartBy(Restart),
     NeverOff(bool),
     WithoutInventory(bool),
+    Newcomer(Newcomer),
+    Maintenance(Maintenance),
+    GentleRelease(bool),
+    Disks(Disks),
     External(bool),
     Quarantine(bool),
     Release(Option<&'static str>),
@@ -107,6 +111,13 @@ fn failing() -> impl Strategy<Value = Option<Kind>> {
     ]
 }
 
+fn maintenance() -> impl Strategy<Value = Maintenance> {
+    let boot = (recipe(), proptest::bool::ANY)
+        .prop_map(|(recipe, open)| Boot { gate: Gate { keeper: "the boot provider".into(), open }, recipe });
+    let online = prop_oneof![Just(None), Just(Some(true)), Just(Some(false))];
+    (online, proptest::option::of(boot)).prop_map(|(online, boot)| Maintenance { online, boot })
+}
+
 fn wish() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Claim),
@@ -120,7 +131,7 @@ fn wish() -> impl Strategy<Value = Op> {
         1 => proptest::bool::ANY.prop_map(Op::ClaimableWhileRunning),
         2 => Just(Op::Reboot),
         1 => Just(Op::Inspect),
-        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::ParkOff), 1 => Just(Road::Detach(Detachment::AtOnce)), 1 => Just(Road::Detach(Detachment::AtRest))].prop_map(Op::Road),
+        2 => prop_oneof![2 => Just(Road::Manage), 1 => Just(Road::Park), 1 => Just(Road::ParkOff), 1 => Just(Road::Lend), 1 => Just(Road::Detach(Detachment::AtOnce)), 1 => Just(Road::Detach(Detachment::AtRest))].prop_map(Op::Road),
         2 => other_wish(),
         1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("true"))].prop_map(Op::Release),
         1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("machine-b")), Just(Some("true"))].prop_map(Op::Provision),
@@ -141,6 +152,10 @@ fn other_wish() -> impl Strategy<Value = Op> {
         2 => manner().prop_map(|manner| Op::RestartBy(Restart::OffThenOn(manner))),
         1 => proptest::bool::weighted(0.3).prop_map(Op::NeverOff),
         1 => proptest::bool::ANY.prop_map(Op::WithoutInventory),
+        1 => prop_oneof![Just(Newcomer::Register), Just(Newcomer::AwaitOff), Just(Newcomer::SwitchOff)].prop_map(Op::Newcomer),
+        1 => proptest::bool::ANY.prop_map(Op::GentleRelease),
+        1 => maintenance().prop_map(Op::Maintenance),
+        1 => prop_oneof![2 => Just(Disks::Kept), 1 => Just(Disks::MustBeWiped), 1 => Just(Disks::Wiped)].prop_map(Op::Disks),
         2 => proptest::bool::ANY.prop_map(Op::External),
         1 => proptest::bool::ANY.prop_map(Op::Quarantine),
     ]
@@ -341,6 +356,10 @@ impl World {
             Op::RestartBy(restart) => goal.restart = *restart,
             Op::NeverOff(yes) => goal.never_off = *yes,
             Op::WithoutInventory(yes) => goal.without_inventory = *yes,
+            Op::Newcomer(newcomer) => goal.newcomer = *newcomer,
+            Op::Maintenance(maintenance) => goal.maintenance.clone_from(maintenance),
+            Op::GentleRelease(yes) => goal.gentle_release = *yes,
+            Op::Disks(disks) => goal.disks = *disks,
             Op::External(yes) => goal.external = *yes,
             Op::Quarantine(yes) => goal.quarantine = *yes,
             Op::Release(id) => goal.release = id.map(str::to_owned),
@@ -453,6 +472,8 @@ impl World {
             never_off: false,
             external: false,
             quarantine: false,
+            newcomer: Newcomer::Register,
+            disks: Disks::Kept,
             ..self.goal.clone()
         };
         self.claimer = Presence::Exists;

@@ -263,6 +263,7 @@ fn goal() -> BoxedStrategy<Goal> {
         Road::Manage,
         Road::Park,
         Road::ParkOff,
+        Road::Lend,
         Road::Detach(Detachment::AtOnce),
         Road::Detach(Detachment::AtRest),
         Road::Delete(Deletion::Detached(Detachment::AtRest)),

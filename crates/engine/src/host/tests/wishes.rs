@@ -1,12 +1,13 @@
 //! What other dialects ask of a host: each wish does what it says, and no more.
 
 use super::{
-    IMAGE, claim, order, ordered, secs,
+    IMAGE, claim, claimed, order, order_by, ordered, pxe, secs,
     server::{Runs, Server},
     world::{ITSELF, World},
 };
 use crate::host::{
-    Claim, Deletion, Detachment, Goal, HeldOff, Lasting, Manner, Milestone, Phase, Presence, Proof, Restart, Road,
+    Boot, Claim, Deletion, Detachment, Disks, Gate, Goal, HeldOff, Lasting, Maintenance, Manner, Milestone, Newcomer,
+    Order, Phase, Presence, Proof, Request, Restart, Road, Starts,
 };
 
 /// A host that ordered for itself.
@@ -202,6 +203,121 @@ fn maintenance_may_want_the_server_off() {
     world.goal.road = Road::Manage;
     world.run(600);
     assert_eq!((world.phase(), world.acts()), (Phase::Provisioned, vec![]));
+}
+
+/// What whoever has it for maintenance wants of a server.
+fn lend(online: Option<bool>, boot: Option<bool>) -> Maintenance {
+    let boot = boot
+        .map(|open| Boot { gate: Gate { keeper: "its boot configuration".into(), open }, recipe: pxe(Starts::First) });
+    Maintenance { online, boot }
+}
+
+#[test]
+fn a_lent_server_follows_the_power_that_its_maintenance_wants_and_comes_back() {
+    // (wanted of a running server, boot, acts meanwhile, runs meanwhile, acts at the end)
+    let table = [
+        (lend(None, None), vec![], true, vec![]),
+        (lend(Some(true), None), vec![], true, vec![]),
+        (lend(Some(false), None), vec!["ShutDown"], false, vec!["SetBoot", "PowerOn"]),
+        (
+            lend(Some(true), Some(true)),
+            vec!["ShutDown", "SetBoot", "PowerOn"],
+            true,
+            vec!["ShutDown", "SetBoot", "PowerOn"],
+        ),
+        (lend(Some(true), Some(false)), vec![], true, vec![]),
+        (lend(Some(false), Some(true)), vec!["ShutDown"], false, vec!["SetBoot", "PowerOn"]),
+    ];
+    for (maintenance, meanwhile, runs, after) in table {
+        let mut world = World::available();
+        let order = order_by("a", pxe(Starts::EveryByUs));
+        world.goal = Goal { order: Some(order), online: Some(true), power_lasts: Lasting::Always, ..claimed("a") };
+        world.run_to(Phase::Provisioned);
+        world.run(600);
+        world.log.clear();
+        world.goal.road = Road::Lend;
+        world.goal.maintenance = maintenance.clone();
+        world.run(3600);
+        assert_eq!((world.acts(), world.phase(), world.server.on), (meanwhile, Phase::Parked, runs), "{maintenance:?}");
+        if maintenance.boot.as_ref().is_some_and(|boot| !boot.gate.open) {
+            assert_eq!(world.wait().as_deref(), Some("WaitingForBootPermission"));
+        }
+        world.log.clear();
+        world.goal.road = Road::Manage;
+        world.run(3600);
+        assert_eq!(
+            (world.acts(), world.phase(), world.server.on),
+            (after, Phase::Provisioned, true),
+            "{maintenance:?}"
+        );
+        assert!(!world.anchor().lent);
+    }
+}
+
+#[test]
+fn a_free_server_that_was_lent_is_registered_anew_and_off_as_before() {
+    for boot in [None, Some(true)] {
+        let mut world = World::available();
+        world.goal =
+            Goal { newcomer: Newcomer::AwaitOff, online: Some(false), power_lasts: Lasting::Always, ..Goal::default() };
+        world.goal.road = Road::Lend;
+        world.goal.maintenance = lend(Some(true), boot);
+        world.run(3600);
+        assert_eq!((world.phase(), world.server.on, world.anchor().lent), (Phase::Parked, true, true));
+        // Also if the status is lost meanwhile, it runs on.
+        world.status = None;
+        world.run(3600);
+        assert_eq!((world.phase(), world.server.on), (Phase::Parked, true));
+        world.goal.road = Road::Manage;
+        world.run(3600);
+        assert_eq!((world.phase(), world.server.on, world.anchor().undo.clone()), (Phase::Available, false, None));
+        assert!(!world.anchor().lent && world.server.is_tidy());
+    }
+}
+
+#[test]
+fn a_server_is_lent_when_nothing_is_under_way() {
+    let mut world = World::available();
+    world.goal = Goal { road: Road::Lend, maintenance: lend(Some(false), None), ..ordered("a", IMAGE) };
+    world.status = None;
+    world.goal.road = Road::Manage;
+    world.run_to(Phase::Provisioning);
+    world.goal.road = Road::Lend;
+    world.run_to(Phase::Provisioned);
+    assert!(world.server.on);
+    world.run_to(Phase::Parked);
+    world.run(600);
+    assert!(!world.server.on);
+}
+
+#[test]
+fn a_lent_server_whose_host_is_deleted_is_switched_off_and_tidy() {
+    let mut world = World::available();
+    world.goal.road = Road::Lend;
+    world.goal.maintenance = lend(Some(true), Some(true));
+    world.run(3600);
+    assert!(world.server.on);
+    world.goal.road = Road::Delete(Deletion::CleanUp);
+    world.run(3600);
+    assert!(world.finished && !world.server.on && world.server.is_tidy());
+}
+
+#[test]
+fn a_server_whose_disks_must_be_wiped_is_not_free_until_somebody_says_that_they_are() {
+    let mut world = World::provisioned();
+    world.goal = Goal { disks: Disks::MustBeWiped, ..Goal::default() };
+    world.consumer = Presence::Gone;
+    world.run(7200);
+    assert_eq!((world.phase(), world.wait().as_deref()), (Phase::Deprovisioning, Some("WaitingForWipe")));
+    assert_eq!((world.server.on, world.server.is_tidy(), world.anchor().claim.clone()), (false, true, None));
+    // It is kept off, and a lost status frees nothing.
+    world.press(true);
+    world.status = None;
+    world.run(7200);
+    assert_eq!((world.phase(), world.server.on), (Phase::Deprovisioning, false));
+    world.goal.disks = Disks::Wiped;
+    world.run_to(Phase::Available);
+    assert_eq!(world.goal.disks, Disks::MustBeWiped, "it was said of this release only");
 }
 
 #[test]
@@ -471,4 +587,112 @@ fn an_adopted_server_follows_a_power_request_once_it_agrees_with_it() {
     world.goal.held_off = None;
     world.run(600);
     assert!(world.server.on, "it comes back after it was held off");
+}
+
+#[test]
+fn a_server_that_runs_is_registered_as_it_is_when_it_is_off_or_after_it_was_switched_off() {
+    for (newcomer, acts, waits) in [
+        (Newcomer::Register, vec![], false),
+        (Newcomer::AwaitOff, vec![], true),
+        (Newcomer::SwitchOff, vec!["ShutDown"], false),
+    ] {
+        let mut world = World::new(Goal { newcomer, ..Goal::default() }, Server::running());
+        world.run(3600);
+        assert_eq!(world.acts(), acts, "{newcomer:?}");
+        if waits {
+            assert_eq!((world.phase(), world.wait().as_deref()), (Phase::Registering, Some("WaitingForServerOff")));
+            assert!(world.server.on, "nobody switches it off");
+            world.server.on = false;
+            world.run(300);
+        }
+        assert_eq!(world.phase(), Phase::Available, "{newcomer:?}");
+        // Once it is registered, the server may run as before.
+        world.log.clear();
+        world.server.on = true;
+        world.run(3600);
+        assert_eq!((world.acts(), world.phase()), (vec![], Phase::Available));
+    }
+}
+
+#[test]
+fn a_gentle_release_lets_the_system_shut_down_and_cuts_the_power_if_it_does_not() {
+    for (deaf, gentle, acts) in
+        [(false, true, vec!["ShutDown"]), (true, true, vec!["ShutDown", "PowerOff"]), (false, false, vec!["PowerOff"])]
+    {
+        let mut world = World::provisioned();
+        world.server.temper.deaf = deaf;
+        world.log.clear();
+        world.goal = Goal { gentle_release: gentle, ..Goal::default() };
+        world.consumer = Presence::Gone;
+        world.run_to(Phase::Available);
+        let mut power = world.acts();
+        power.retain(|act| matches!(*act, "ShutDown" | "PowerOff"));
+        assert_eq!(power, acts, "deaf {deaf}, gentle {gentle}");
+        assert!(world.server.is_tidy());
+    }
+}
+
+#[test]
+fn a_later_start_waits_for_the_gate_if_it_boots_the_same_again() {
+    let gate = |open| Some(Gate { keeper: "the boot provider".into(), open });
+    for starts in [Starts::First, Starts::EveryByUs] {
+        let mut world = World::available();
+        let order = Order { gate: gate(true), ..order_by("a", pxe(starts)) };
+        world.goal = Goal { order: Some(order), online: Some(true), power_lasts: Lasting::Always, ..claimed("a") };
+        world.run_to(Phase::Provisioned);
+        world.goal.online = Some(false);
+        world.run(600);
+        assert!(!world.server.on);
+        world.log.clear();
+        world.goal.order.as_mut().unwrap().gate = gate(false);
+        world.goal.online = Some(true);
+        world.run(3600);
+        if starts == Starts::EveryByUs {
+            assert_eq!((world.acts(), world.wait().as_deref()), (vec![], Some("WaitingForBootPermission")));
+            world.goal.order.as_mut().unwrap().gate = gate(true);
+            world.run(600);
+            assert_eq!((world.acts(), &world.server.runs), (vec!["SetBoot", "PowerOn"], &Runs::Network));
+        } else {
+            assert_eq!(world.acts(), ["PowerOn"], "it boots its disk");
+        }
+        // A server that runs is left alone, whatever becomes of the gate.
+        world.log.clear();
+        world.goal.order.as_mut().unwrap().gate = gate(false);
+        world.run(3600);
+        assert_eq!((world.acts(), world.server.on, world.wait()), (vec![], true, None));
+    }
+}
+
+#[test]
+fn a_restart_request_is_told_as_heeded_when_it_is_carried_out() {
+    for restart in [Restart::Reset, Restart::OffThenOn(Manner::Hard)] {
+        let mut world = World::provisioned();
+        world.goal.restart = restart;
+        world.goal.reboot = Some("now".into());
+        let is_heeded = |world: &World| world.last.as_ref().is_some_and(|step| step.heeded.contains(&Request::Restart));
+        world.run_until(600, is_heeded);
+        // Whoever takes the request off now does not undo it.
+        world.goal.reboot = None;
+        world.run(1800);
+        assert!(world.server.on && world.anchor().restarting.is_none(), "{restart:?}");
+        assert_eq!(world.acts().len(), if restart == Restart::Reset { 1 } else { 2 }, "{:?}", world.acts());
+    }
+}
+
+#[test]
+fn a_server_that_waits_for_its_gate_is_not_started_but_may_be_switched_off() {
+    let gate = |open| Some(Gate { keeper: "the boot provider".into(), open });
+    for online in [None, Some(true), Some(false)] {
+        let mut world = World::available();
+        let order = Order { gate: gate(false), ..order_by("a", pxe(Starts::EveryByUs)) };
+        world.goal = Goal { order: Some(order), online, power_lasts: Lasting::Always, ..claimed("a") };
+        world.run(3600);
+        assert_eq!((world.acts(), world.phase()), (vec![], Phase::Preparing), "{online:?}");
+        assert_eq!(world.wait().as_deref(), Some("WaitingForBootPermission"));
+        if online == Some(false) {
+            world.server.on = true;
+            world.run(3600);
+            assert!(!world.server.on);
+        }
+    }
 }

@@ -13,9 +13,9 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Act, Anchor, Author, BmcSight, BrakeLimit, Deed, Detachment, Goal, Happening, HeldOff, Hold, Inquiry, Lasting,
-        Milestone, Moment, Neutral, Note, Outcome, Phase, PowerRequest, Presence, Proof, Recipe, Record, Remembered,
-        Request, Road, Sight, Starts, Step, Undo, step,
+        Act, Anchor, Author, BmcSight, BrakeLimit, Deed, Detachment, Disks, Goal, Happening, HeldOff, Hold, Inquiry,
+        Lasting, Milestone, Moment, Neutral, Newcomer, Note, Outcome, Phase, PowerRequest, Presence, Proof, Recipe,
+        Record, Remembered, Request, Road, Sight, Starts, Step, Undo, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -392,8 +392,8 @@ impl World {
         // Whether another server may be accepted is looked into before a release, so that takes two steps.
         let shown = sight.bmc.as_ref().and_then(|bmc| bmc.seen.as_ref().ok()?.uuid.clone());
         let is_known = shown.is_none() || record.anchor.uuid.is_none() || shown == record.anchor.uuid;
-        // So does detaching a host that has come to rest.
-        if is_known && self.goal.road != Road::Detach(Detachment::AtRest) {
+        // So does setting a host aside that has come to rest.
+        if is_known && !matches!(self.goal.road, Road::Detach(Detachment::AtRest) | Road::ParkOff | Road::Lend) {
             assert_eq!(&once_more.record, record, "the same step twice changes the record");
         }
         check_retry(remembered, next);
@@ -405,7 +405,8 @@ impl World {
         let is_begun = known.as_ref().is_some_and(|anchor| anchor.milestone != Milestone::None || anchor.adopted)
             || next.heeded.contains(&Request::Provision);
         let is_machines = self.goal.claim.is_some() && self.goal.author == Author::Claimer;
-        let is_for_more = self.goal.road == Road::ParkOff || next.record.anchor.restarting.is_some();
+        let is_for_maintenance = matches!(self.goal.road, Road::ParkOff | Road::Lend) || next.record.anchor.lent;
+        let is_for_more = is_for_maintenance || next.record.anchor.restarting.is_some();
         if is_begun
             || is_for_more
             || !is_machines
@@ -468,8 +469,9 @@ impl World {
                 match heeded {
                     Request::Release => self.goal.release = None,
                     Request::Provision => self.goal.provision = None,
-                    // PhysicalHosts keep it, and tell it from a new one by its id.
-                    Request::Inspect => {}
+                    // PhysicalHosts keep them, and tell them from new ones by their ids.
+                    Request::Inspect | Request::Restart => {}
+                    Request::Wiped => self.goal.disks = Disks::MustBeWiped,
                     Request::OffOnce => {
                         let held_off = self.goal.held_off.take();
                         self.goal.held_off =
@@ -603,14 +605,27 @@ impl World {
         let undo = anchor.undo();
         let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
         let is_restarting = anchor.restarting.is_some();
-        let to_be_off = online == Some(false) || is_restarting || goal.road == Road::ParkOff;
+        let newcomer = record.phase == Phase::Registering && goal.newcomer == Newcomer::SwitchOff;
+        let lends = goal.road == Road::Lend && record.phase == Phase::Parked;
+        let wanted = if lends { goal.maintenance.online } else { None };
+        let boot = goal.maintenance.boot.as_ref().filter(|boot| lends && wanted == Some(true) && boot.gate.open);
+        let arms_lent = boot.is_some_and(|boot| {
+            deed == Deed::PrepareBoot && anchor.lent && boot.recipe.plan(goal.boot_mode).arm.contains(act)
+        });
+        // What runs makes way for what is to be booted for the maintenance, and that for what was there before.
+        let is_returned = anchor.lent && goal.road != Road::Lend;
+        let makes_way = (boot.is_some() && !anchor.lent) || is_returned || wanted == Some(false);
+        let to_be_off = online == Some(false) || is_restarting || goal.road == Road::ParkOff || newcomer || makes_way;
         assert!(
             !(goal.never_off && matches!(act, Act::ShutDown | Act::PowerOff)),
             "{act:?} although the server may never be switched off: {record:#?}"
         );
         assert!(!anchor.external || act.is_about_power(), "{act:?} on a server that others look after: {record:#?}");
         let reason = match act {
-            Act::ShutDown => deed == Deed::ShutDown && to_be_off,
+            Act::ShutDown => {
+                let gentle = goal.gentle_release && (releasing || (farewell && anchor.powered_on));
+                deed == Deed::ShutDown && (to_be_off || gentle)
+            }
             Act::Restart => {
                 let asked = is_reset || (goal.reboot.is_some() && record.rebooted == goal.reboot);
                 (deed == Deed::Restart && asked)
@@ -621,15 +636,16 @@ impl World {
             }
             Act::PowerOn => {
                 let restarts = (goal.reboot.is_some() && record.rebooted == goal.reboot) || self.is_restarting;
-                let wanted = online == Some(true) || restarts;
+                let wanted = online == Some(true) || restarts || (anchor.lent && wanted == Some(true));
                 matches!(deed, Deed::PowerOn | Deed::Restart)
                     && (anchor.milestone == Milestone::Written || (wanted && !releasing && !armed))
             }
+            _ if arms_lent => true,
             Act::InsertMedia { .. } => preparing && ordered.contains(act) && undo.contains(&Undo::Media),
             Act::SetBoot(wish) if wish.target == BootTarget::Hdd => disarming,
             Act::SetBoot(wish) => preparing && ordered.contains(act) && undo.contains(&Undo::Boot(wish.target.clone())),
             Act::EjectMedia => preparing || (deed == Deed::CleanUp && releasing && undo.contains(&Undo::Media)),
-            Act::ClearBoot => (deed == Deed::CleanUp && releasing) || disarming,
+            Act::ClearBoot => (deed == Deed::CleanUp && (releasing || is_returned)) || disarming,
         };
         assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");
         if armed && matches!(act, Act::PowerOff | Act::EjectMedia) {
@@ -639,10 +655,11 @@ impl World {
         }
         if self.runs_for.is_some() && !self.may_release {
             let asked = match act {
+                _ if arms_lent => true,
                 Act::ShutDown | Act::PowerOff => to_be_off,
                 Act::Restart => goal.reboot.is_some() || is_reset,
                 Act::PowerOn => true,
-                Act::ClearBoot => disarming,
+                Act::ClearBoot => disarming || is_returned,
                 Act::SetBoot(_) => disarming || again,
                 Act::InsertMedia { .. } => again,
                 Act::EjectMedia => again && (!self.server.on || goal.never_off),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bmc::{Address, SystemChoice};
 use engine::failure::{Failure, Kind};
-use engine::host::{Anchor, BmcSight, Claim, Gate, Goal, Neutral, Order, Proof, Recipe, Record, Road, Starts, Words};
+use engine::host::{Anchor, Claim, Gate, Goal, Neutral, Order, Proof, Recipe, Record, Road, Starts, Words};
 use engine::placement::{Availability, Candidate};
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
@@ -20,7 +20,7 @@ use crate::fingerprint::digest;
 use crate::hands::Job;
 use crate::marks::Mark;
 use crate::object::ObjectId;
-use crate::objects::{Decision, ObjectDialect};
+use crate::objects::{Decision, Look, ObjectDialect};
 use crate::relatives::Relative;
 use crate::roster::Offer;
 use crate::vault::{Data, Keeper};
@@ -274,17 +274,17 @@ impl ObjectDialect for Consoles {
         Some(connection(view.object))
     }
 
-    fn step(view: &View<'_, Console>, sight: Option<&BmcSight>) -> Decision {
+    fn step(view: &View<'_, Console>, look: &Look<'_>) -> Decision {
         let console = view.object;
         if console.metadata.deletion_timestamp.is_some() {
             return Decision { finished: true, ..Decision::default() };
         }
         let before = console.status.clone().unwrap_or_default();
-        let look = Job { number: 0, acts: Vec::new(), look: Scope::Inventory };
-        let (status, companions, job) = match sight.map(|sight| &sight.seen) {
-            None => (before.clone(), Vec::new(), Some(look)),
+        let again = Job { number: 0, acts: Vec::new(), look: Scope::Inventory };
+        let (status, companions, job) = match look.sight.map(|sight| &sight.seen) {
+            None => (before.clone(), Vec::new(), Some(again)),
             Some(Err(failure)) => {
-                (ConsoleStatus { problem: Some(failure.to_string()), ..before.clone() }, Vec::new(), Some(look))
+                (ConsoleStatus { problem: Some(failure.to_string()), ..before.clone() }, Vec::new(), Some(again))
             }
             Some(Ok(seen)) => {
                 let serial = seen.hardware.as_ref().and_then(|hardware| hardware.serial_number.clone());
@@ -310,7 +310,7 @@ fn connection(console: &Console) -> Result<Connection, Failure> {
     Ok(Connection {
         address: Address::parse(&console.spec.address)?,
         system: SystemChoice::Only,
-        credentials: ObjectId::named::<Key>(None, &console.spec.key),
+        credentials: ObjectId::named::<Key>(None, &console.spec.key).into(),
         trust: TrustWish::SystemRoots,
         family: None,
     })

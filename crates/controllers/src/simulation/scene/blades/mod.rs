@@ -84,18 +84,8 @@ impl Scene {
         self.add::<Key>("all", json!({"words": {"username": "admin", "password": password}})).await;
     }
 
-    async fn edit<K: Object>(&self, name: &str, patch: Value) {
-        api::<K>(&self.admin, None).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    }
-
     async fn order(&self, blade: &str) {
         self.edit::<Blade>(blade, json!({"spec": {"image": ISO}})).await;
-    }
-
-    /// An object of the second dialect as the API server shows it, or nothing.
-    fn object<K: Object>(&self, name: &str) -> Value {
-        let served = self.server.api().served("racks.example", "v1", &K::plural(&())).unwrap();
-        self.server.api().get(&served, "", name).unwrap_or_default()
     }
 
     async fn until_blade(&self, name: &str, field: &str, value: &str) -> Duration {

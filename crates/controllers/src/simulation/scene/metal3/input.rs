@@ -1,8 +1,6 @@
 //! What users of BareMetalHosts get wrong, and what they are told.
 
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::api::events::v1::Event;
-use kube::api::ListParams;
 
 use super::*;
 
@@ -11,12 +9,6 @@ impl Scene {
         let secrets: Api<Secret> = Api::namespaced(self.admin.clone(), NAMESPACE);
         let patch = Patch::Merge(json!({"data": null, "stringData": data}));
         secrets.patch(name, &PatchParams::default(), &patch).await.unwrap();
-    }
-
-    async fn events_of(&self, reason: &str) -> Vec<String> {
-        let events: Api<Event> = Api::namespaced(self.admin.clone(), NAMESPACE);
-        let all = events.list(&ListParams::default()).await.unwrap().items;
-        all.into_iter().filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.note).collect()
     }
 }
 
