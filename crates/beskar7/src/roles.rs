@@ -112,6 +112,7 @@ mod tests {
         assert_eq!(shipped("rbac/leader_election_role.yaml"), own_rules());
         assert_eq!(shipped("rbac/namespaced/role.yaml"), [rules, own_rules().to_vec()].concat());
         assert_eq!(shipped("metal3/role.yaml"), dialects::kind(Dialect::Metal3).rules());
+        assert_eq!(shipped("ironcore/role.yaml"), dialects::kind(Dialect::IronCore).rules());
     }
 
     #[test]

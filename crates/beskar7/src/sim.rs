@@ -228,6 +228,7 @@ impl Args {
                 username: &credentials.username,
                 password: &credentials.password,
                 fingerprint: fingerprint.as_deref(),
+                device: None,
             });
             for manifest in manifests {
                 text.extend(["---\n", &serde_saphyr::to_string(manifest.object())?]);

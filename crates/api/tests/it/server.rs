@@ -242,6 +242,7 @@ async fn installations_apply_and_their_pods_are_restricted() {
     let installations = [
         ("namespaced", "role/beskar7-manager", json!(["run", "--namespace=$(POD_NAMESPACE)"])),
         ("with-metal3", "clusterrole/beskar7-metal3-manager", json!(["run", "--dialects=beskar7,metal3"])),
+        ("with-ironcore", "clusterrole/beskar7-ironcore-manager", json!(["run", "--dialects=beskar7,ironcore"])),
         ("default", "clusterrole/beskar7-manager", json!(["run"])),
     ];
     for (installation, role, args) in installations {

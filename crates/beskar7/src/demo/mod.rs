@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use controllers::brake::BrakeConfig;
+use controllers::dialect::Settings;
 use controllers::dialects::Dialect;
 use controllers::operator::Config;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
@@ -16,18 +17,17 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::dialects::{self, Host, HostKind};
+use crate::dialects::{self, Host, HostKind, Progress};
 use crate::run::DialectArgs;
-use crate::standalone::{NAMESPACE, Site, create, dial, register, work};
+use crate::standalone::{NAMESPACE, Site, create, dial, introduce, register, work};
 use crate::{human, output, shutdown};
 use screen::Screen;
 
 pub(crate) const ABOUT: &str = "\
-Walk through the life of a server, on simulated ones: register, claim, boot an ISO, release.
+Walk through the life of a server, on simulated ones: register, claim, boot an image, release.
 
 Everything happens in this process: no Kubernetes, no network, no root, and nothing is left when it ends by itself.";
 
-const ISO: &str = "https://192.0.2.1/images/my-os.iso";
 /// How often hosts are looked at for the screen.
 const FRAME: Duration = Duration::from_millis(150);
 
@@ -77,7 +77,8 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
 async fn walk(args: &Args, dialect: Dialect, shutdown: &CancellationToken) -> anyhow::Result<()> {
     let begun = Instant::now();
     let kind = dialects::kind(dialect);
-    if kind.claim(NAMESPACE, "node-0", ISO).is_none() {
+    let life = kind.life();
+    if kind.claim(NAMESPACE, "node-0", life.image).is_none() {
         bail!(
             "the demo shows how hosts are claimed, and {dialect} has no claims of its own: try `beskar7 standalone --simulate 20 --dialects {dialect}`"
         );
@@ -87,35 +88,38 @@ async fn walk(args: &Args, dialect: Dialect, shutdown: &CancellationToken) -> an
     let fleet = invent(args.count);
     let stop = shutdown.child_token();
     let mut operator = JoinSet::new();
-    let (client, lines) = (site.client.clone(), dial(Some(fleet.clone())));
+    let mut settings = Settings::default();
+    introduce(&[kind], &fleet, &mut settings);
+    let (client, lines, config) = (site.client.clone(), dial(Some(&fleet)), config(dialect, settings));
     let site = std::sync::Arc::new(site);
     {
         let (site, stop) = (site.clone(), stop.clone());
-        operator.spawn(async move { work(&site, config(dialect), lines, &stop).await });
+        operator.spawn(async move { work(&site, config, lines, true, &stop).await });
     }
     let count = fleet.bmcs().len();
     let claimed = count.div_ceil(2);
-    let life = kind.life();
     let mut screen = Screen::new();
 
     register(&client, &[kind], &fleet).await?;
     let says = format!(
-        "{} were applied as {}s: only looked at, nothing is done to them.",
-        human::counted(count, "server"),
-        kind.resource().kind
+        "{} were applied for {}: only looked at, nothing is done to them.",
+        life.registered,
+        human::counted(count, "server")
     );
     let part = Part { title: "Register", says, road: life.registration, hosts: count };
     follow(&client, kind, &part, args.timeout, &mut screen).await?;
 
     let claims: Vec<_> =
-        (0..claimed).filter_map(|number| kind.claim(NAMESPACE, &format!("node-{number}"), ISO)).collect();
+        (0..claimed).filter_map(|number| kind.claim(NAMESPACE, &format!("node-{number}"), life.image)).collect();
     for claim in &claims {
         create(&client, claim).await.context("cannot claim a server")?;
     }
     let says = format!(
-        "{} were applied as {}: each claims a server and boots {ISO} by virtual media.",
+        "{} were applied for {}: each claims a server and boots {} {}.",
+        life.claims,
         human::counted(claimed, "machine"),
-        life.claims
+        life.image,
+        life.way
     );
     let part = Part { title: "Claim and boot", says, road: life.deployment, hosts: claimed };
     follow(&client, kind, &part, args.timeout, &mut screen).await?;
@@ -123,7 +127,7 @@ async fn walk(args: &Args, dialect: Dialect, shutdown: &CancellationToken) -> an
     for claim in &claims {
         claim.api(&client).delete(claim.name(), &DeleteParams::default()).await.context("cannot release a server")?;
     }
-    let says = "The machines were deleted: switched off, drives emptied, boot overrides cleared.".to_owned();
+    let says = format!("The {} were deleted: switched off, drives emptied, boot overrides cleared.", life.claims);
     let part = Part { title: "Release", says, road: life.release, hosts: count };
     follow(&client, kind, &part, args.timeout, &mut screen).await?;
 
@@ -150,7 +154,7 @@ fn invent(count: u32) -> Fleet {
     Fleet::new(&FleetSpec { count, mix, timing, latency, prefix: "server".to_owned(), ..FleetSpec::default() })
 }
 
-fn config(dialect: Dialect) -> Config {
+fn config(dialect: Dialect, settings: Settings) -> Config {
     Config {
         dialects: vec![dialect],
         namespace: None,
@@ -160,7 +164,7 @@ fn config(dialect: Dialect) -> Config {
         probe_address: None,
         brake: BrakeConfig { disruptions_per_minute: 1_000, concurrent_deployments: 1_000, freeze: false },
         bmcs_at_once: 64,
-        settings: Arc::default(),
+        settings: Arc::new(settings),
         cluster_api: false,
         boot: None,
     }
@@ -184,7 +188,9 @@ async fn follow(
             all.push((object.name_any(), kind.read(&object).context("a host cannot be read")?));
         }
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let is_late = |(_, host): &&(String, Host)| Some(&host.state.as_str()) != part.road.last();
+        let is_late = |(_, host): &&(String, Host)| {
+            Some(&host.state.as_str()) != part.road.last() || host.progress != Progress::Resting
+        };
         let arrived = all.len() - all.iter().filter(is_late).count();
         let done = arrived >= part.hosts;
         screen.show(part, &all, arrived, done)?;

@@ -119,7 +119,10 @@ impl HostKind for PhysicalHosts {
 
     fn life(&self) -> Life {
         Life {
+            registered: "PhysicalHosts",
             claims: "Beskar7Machines",
+            image: super::ISO,
+            way: "by virtual media",
             registration: &[states::ENROLLING, states::INSPECTING, states::AVAILABLE],
             deployment: &[states::CLAIMED, states::PROVISIONING, states::PROVISIONED],
             release: &[states::DEPROVISIONING, states::AVAILABLE],
@@ -235,6 +238,7 @@ mod tests {
             username: "admin",
             password: "on",
             fingerprint: Some("AB:CD"),
+            device: None,
         };
         let written = |server: &Simulated<'_>| -> Vec<Value> {
             let texts =

@@ -116,7 +116,10 @@ impl HostKind for Servers {
 
     fn life(&self) -> Life {
         Life {
+            registered: "Servers",
             claims: "ServerClaims",
+            image: super::ISO,
+            way: "by virtual media",
             registration: &["Initial", "Available"],
             deployment: &["Reserved"],
             release: &["Available"],

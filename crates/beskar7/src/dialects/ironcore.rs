@@ -3,18 +3,24 @@
 use api::beskar7::{Drive, Fault, HardwareDetails, NetworkInterface, Processor, Waiting};
 use api::capi;
 use api::ironcore::names::{self, operations};
-use api::ironcore::states::server as states;
-use api::ironcore::{Bmc, BmcSecret, Condition, Server, ServerStatus, conditions};
+use api::ironcore::states::{power, protocol, server as states};
+use api::ironcore::{Bmc, BmcSecret, Condition, Endpoint, Server, ServerClaim, ServerStatus, conditions};
+use controllers::dialect::{GivenCredentials, Settings};
+use controllers::ironcore::Prefix;
 use engine::failure::Kind;
 use engine::host::Waiting as Awaited;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::discovery::ApiResource;
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::{Action, Claimant, Host, HostKind, Life, Manifest, Progress, Request, Simulated, rule};
+use super::{
+    Action, Claimant, Devices, Host, HostKind, Life, Manifest, Progress, Request, Simulated, boot_provider, rule,
+};
 
 /// Servers.
 pub(super) struct Servers;
@@ -44,7 +50,7 @@ impl HostKind for Servers {
         };
         Ok(Host {
             is_seen,
-            progress: progress(&status),
+            progress: progress(&spec.power, &status),
             power: status.power_state.clone(),
             power_request: Some(spec.power.as_str())
                 .filter(|power| !power.is_empty())
@@ -119,7 +125,12 @@ impl HostKind for Servers {
         request.action != Action::Cycle || !object.annotations().contains_key(names::OPERATION)
     }
 
+    /// An Endpoint, from which the operator finds out the rest; or what it would make of one, where each BMC has a port of its own.
     fn register(&self, server: &Simulated<'_>) -> Vec<Manifest> {
+        if let Some(device) = server.device {
+            let spec = json!({"macAddress": device.mac, "ip": device.ip});
+            return vec![Manifest::new::<Endpoint>(json!({"metadata": {"name": server.name}, "spec": spec}))];
+        }
         let (scheme, rest) = server.address.split_once("://").unwrap_or(("https", server.address));
         let (host, port) = match rest.rsplit_once(':') {
             Some((host, port)) => (host, port.parse().unwrap_or(443)),
@@ -143,15 +154,46 @@ impl HostKind for Servers {
 
     fn life(&self) -> Life {
         Life {
+            registered: "Endpoints",
             claims: "ServerClaims",
+            image: "registry.example/os:1",
+            way: "from the network",
             registration: &[states::INITIAL, states::DISCOVERY, states::AVAILABLE],
             deployment: &[states::RESERVED],
             release: &[states::CLEANUP, states::AVAILABLE],
         }
     }
 
-    fn claim(&self, _: &str, _: &str, _: &str) -> Option<Manifest> {
-        None
+    fn introduce(&self, devices: &Devices, settings: &mut Settings) {
+        let Devices { mac_prefix, username, password } = devices.clone();
+        let prefix = Prefix {
+            digits: mac_prefix,
+            device: "bmc".to_owned(),
+            protocol: protocol::REDFISH.to_owned(),
+            scheme: "https".to_owned(),
+            port: 443,
+            credentials: vec![GivenCredentials { username, password }],
+            console: None,
+        };
+        settings.ironcore.prefixes = std::mem::take(&mut settings.ironcore.prefixes).with(prefix);
+    }
+
+    fn others(&self, client: &Client) -> Option<BoxFuture<'static, ()>> {
+        Some(boot_provider::provide(client.clone()).boxed())
+    }
+
+    fn finds_systems(&self) -> bool {
+        true
+    }
+
+    fn first_host(&self, bmc: &str) -> String {
+        format!("{bmc}-system-0")
+    }
+
+    fn claim(&self, namespace: &str, name: &str, image: &str) -> Option<Manifest> {
+        let metadata = json!({"name": name, "namespace": namespace});
+        let spec = json!({"power": power::ON, "image": image});
+        Some(Manifest::new::<ServerClaim>(json!({"metadata": metadata, "spec": spec})))
     }
 
     fn definitions(&self) -> Vec<CustomResourceDefinition> {
@@ -192,12 +234,13 @@ fn typed(object: &DynamicObject) -> Result<Server, serde_json::Error> {
     Ok(Server { metadata: object.metadata.clone(), spec, status })
 }
 
-fn progress(status: &ServerStatus) -> Progress {
+fn progress(wanted: &str, status: &ServerStatus) -> Progress {
+    let has_power = wanted.is_empty() || wanted == status.power_state;
     match status.state.as_str() {
         states::ERROR => Progress::Failed,
         _ if fault(status).is_some() => Progress::Failed,
         states::AVAILABLE | states::RELEASED | states::PARKED => Progress::Resting,
-        states::RESERVED if waiting(status).is_none() => Progress::Resting,
+        states::RESERVED if waiting(status).is_none() && has_power => Progress::Resting,
         _ => Progress::UnderWay,
     }
 }
@@ -287,9 +330,8 @@ fn hardware(uuid: &str, status: &ServerStatus) -> HardwareDetails {
 
 #[cfg(test)]
 mod tests {
-    use api::ironcore::states::power;
-
     use super::*;
+    use crate::dialects::Device;
 
     #[test]
     fn a_simulated_server_is_known_by_a_secret_and_a_bmc() {
@@ -300,6 +342,7 @@ mod tests {
             username: "admin",
             password: "on",
             fingerprint: None,
+            device: None,
         };
         let [secret, bmc] = Servers.register(&server).try_into().unwrap();
         assert_eq!(secret.object()["stringData"], json!({"username": "admin", "password": "on"}));
@@ -309,6 +352,23 @@ mod tests {
         });
         assert_eq!(bmc.object()["spec"], spec);
         assert_eq!(bmc.object()["metadata"]["annotations"]["beskar7.io/bmc-trust"], "insecure");
+    }
+
+    #[test]
+    fn a_simulated_server_on_a_management_network_is_known_by_an_endpoint() {
+        let device = Device { ip: [198, 18, 0, 1].into(), mac: "02:be:07:00:00:00".to_owned() };
+        let server = Simulated {
+            name: "sim-000",
+            namespace: "default",
+            address: "https://198.18.0.1",
+            username: "admin",
+            password: "password",
+            fingerprint: None,
+            device: Some(&device),
+        };
+        let [endpoint] = Servers.register(&server).try_into().unwrap();
+        assert_eq!(endpoint.object()["spec"], json!({"macAddress": "02:be:07:00:00:00", "ip": "198.18.0.1"}));
+        assert_eq!(endpoint.object()["kind"], "Endpoint");
     }
 
     #[test]

@@ -147,7 +147,10 @@ impl HostKind for BareMetalHosts {
 
     fn life(&self) -> Life {
         Life {
+            registered: "BareMetalHosts",
             claims: "images",
+            image: super::ISO,
+            way: "by virtual media",
             registration: &[states::REGISTERING, states::INSPECTING, states::AVAILABLE],
             deployment: &[states::PROVISIONING, states::PROVISIONED],
             release: &[states::DEPROVISIONING, states::AVAILABLE],
@@ -300,6 +303,7 @@ mod tests {
             username: "admin",
             password: "on",
             fingerprint: Some("AB:CD"),
+            device: None,
         };
         let [secret, host] = BareMetalHosts.register(&server).try_into().unwrap();
         assert_eq!(secret.object()["stringData"], json!({"username": "admin", "password": "on"}));

@@ -3,6 +3,7 @@
 //! A dialect is one file here that implements [`HostKind`] for its host resource; no command knows more of it.
 
 mod beskar7;
+mod boot_provider;
 mod find;
 #[cfg(test)]
 pub(crate) mod foreign;
@@ -12,12 +13,15 @@ mod metal3;
 mod tests;
 
 use std::fmt;
+use std::net::IpAddr;
 
 use api::beskar7::{Fault, HardwareDetails, TimelineEntry, Waiting};
 use api::capi::Condition;
 use clap::ValueEnum;
+use controllers::dialect::Settings;
 use controllers::dialects::Dialect;
 use engine::host::Waiting as Awaited;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -62,8 +66,26 @@ pub(crate) trait HostKind: Sync {
     /// How its hosts live, for the demo.
     fn life(&self) -> Life;
 
-    /// An object of this name that claims one of the hosts in a namespace and boots an ISO on it; `None` if the dialect has no claims.
-    fn claim(&self, namespace: &str, name: &str, iso: &str) -> Option<Manifest>;
+    /// Tells the operator how it knows simulated BMCs by their MAC addresses, if it has to.
+    fn introduce(&self, _: &Devices, _: &mut Settings) {}
+
+    /// What somebody else does at a site, for simulated servers; `None` if there is nothing.
+    fn others(&self, _: &Client) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+
+    /// Whether what makes a BMC known makes a host of each server behind it.
+    fn finds_systems(&self) -> bool {
+        false
+    }
+
+    /// What the host of the first server behind a simulated BMC is called.
+    fn first_host(&self, bmc: &str) -> String {
+        bmc.to_owned()
+    }
+
+    /// An object of this name that claims one of the hosts in a namespace and boots an image on it; `None` if the dialect has no claims.
+    fn claim(&self, namespace: &str, name: &str, image: &str) -> Option<Manifest>;
 
     /// The definitions of the dialect's own resources.
     fn definitions(&self) -> Vec<CustomResourceDefinition>;
@@ -82,6 +104,9 @@ pub(crate) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRul
         ..PolicyRule::default()
     }
 }
+
+/// What the demo boots where an ISO is booted.
+const ISO: &str = "https://192.0.2.1/images/my-os.iso";
 
 /// The host resource of a dialect.
 pub(crate) fn kind(dialect: Dialect) -> &'static dyn HostKind {
@@ -209,13 +234,41 @@ pub(crate) struct Simulated<'a> {
     pub(crate) password: &'a str,
     /// Fingerprint of its certificate, where one is to be pinned.
     pub(crate) fingerprint: Option<&'a str>,
+    /// Where its BMC is on the management network, if the operator knows by the MAC address what it is.
+    pub(crate) device: Option<&'a Device>,
+}
+
+/// Simulated BMCs on a management network.
+#[derive(Debug, Clone)]
+pub(crate) struct Devices {
+    /// What their MAC addresses begin with: digits in lower case, without separators.
+    pub(crate) mac_prefix: String,
+    /// User of all of them.
+    pub(crate) username: String,
+    /// Password of all of them.
+    pub(crate) password: String,
+}
+
+/// A simulated BMC on a management network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Device {
+    /// Its IP address.
+    pub(crate) ip: IpAddr,
+    /// Its MAC address.
+    pub(crate) mac: String,
 }
 
 /// The life of a host from registration to release, for the demo.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Life {
+    /// What servers are applied as.
+    pub(crate) registered: &'static str,
     /// What claims are called.
     pub(crate) claims: &'static str,
+    /// What is to be booted.
+    pub(crate) image: &'static str,
+    /// By which way it is booted.
+    pub(crate) way: &'static str,
     /// States from registration until it can be claimed.
     pub(crate) registration: &'static [&'static str],
     /// States from a claim until the ordered system runs.

@@ -14,10 +14,14 @@ pub(super) fn text(
     api_only: bool,
 ) -> String {
     let kubeconfig = site.kubeconfig().display().to_string();
-    let servers = fleet.map(|fleet| human::counted(fleet.bmcs().len(), "simulated server"));
+    let servers = fleet.map(|fleet| {
+        let servers = fleet.bmcs().iter().map(|bmc| bmc.servers().len()).sum();
+        human::counted(servers, "simulated server")
+    });
     let servers = servers.map(|servers| format!(", {servers}")).unwrap_or_default();
     let operator = if api_only { ", without the operator" } else { "" };
-    let first = fleet.and_then(|fleet| fleet.bmcs().first()).map(|bmc| bmc.name().to_owned());
+    let first = fleet.and_then(|fleet| fleet.bmcs().first()).zip(dialects.kinds().into_iter().next());
+    let first = first.map(|(bmc, kind)| kind.first_host(bmc.name()));
     let beskar7 = program::name();
     let flag = dialects.for_clients();
     let second = match dialects.kinds().as_slice() {

@@ -1,13 +1,19 @@
 //! Simulated servers of a site: they answer in process, and are made known as hosts.
 
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use bmc::{Https, InProcess, Transport};
+use controllers::dialect::Settings;
+use controllers::hands::Dial;
 use kube::Client;
 use kube::api::PostParams;
-use sim::{Fault, Fleet, FleetSpec};
+use sim::{Bmc, Credentials, Fault, Fleet, FleetSpec};
 
-use crate::dialects::{HostKind, Manifest, Simulated};
+use crate::dialects::{Device, Devices, HostKind, Manifest, Simulated};
 use crate::sim::{mix, personalities};
 
 /// Who registers simulated servers, as the API server remembers it.
@@ -18,10 +24,10 @@ pub(crate) const NAMESPACE: &str = "default";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Simulation")]
 pub(super) struct FleetArgs {
-    /// Pretend to have this many servers, and register them
-    #[arg(long, value_name = "NUMBER", env = "BESKAR7_SIMULATE")]
+    /// Pretend to have this many servers, each behind a BMC of its own, and register them
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(..=100_000), env = "BESKAR7_SIMULATE")]
     simulate: Option<u32>,
-    /// How many servers are behind each simulated BMC (--dialects ironcore)
+    /// How many servers are behind each of these BMCs, where more than one can be (--dialects ironcore)
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16), requires = "simulate")]
     systems: u32,
     /// Vendors to simulate, in turn; mix is all of them
@@ -40,9 +46,18 @@ impl FleetArgs {
         self.simulate.is_some()
     }
 
-    /// The servers, if any are wanted.
-    pub(super) fn invent(&self) -> anyhow::Result<Option<Fleet>> {
+    /// The servers, if any are wanted, to be registered with these kinds of hosts.
+    pub(super) fn invent(&self, kinds: &[&'static dyn HostKind]) -> anyhow::Result<Option<Fleet>> {
         let Some(count) = self.simulate else { return Ok(None) };
+        if self.systems > 1
+            && let Some(kind) = kinds.iter().find(|kind| !kind.finds_systems())
+        {
+            bail!(
+                "--systems {}: a {} is made known for one server, the only one behind its BMC. Leave --systems out, or start with --dialects ironcore alone.",
+                self.systems,
+                kind.resource().kind
+            );
+        }
         let faults = self.faults.as_deref().map(read_faults).transpose()?.unwrap_or_default();
         let fleet = Fleet::new(&FleetSpec {
             count,
@@ -74,9 +89,50 @@ fn read_faults(given: &str) -> anyhow::Result<Vec<Fault>> {
     }
 }
 
+/// What the MAC addresses of simulated BMCs begin with: the bit for addresses that no vendor has given is set.
+const PREFIX: [u8; 3] = [0x02, 0xbe, 0x07];
+/// Where simulated BMCs are: in the network that is set aside for measurements (RFC 2544), so that nothing real is there.
+const NETWORK: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
+
+/// Where a simulated BMC is, by its number.
+fn device(number: usize) -> Device {
+    let number = u32::try_from(number).unwrap_or(u32::MAX);
+    let [a, b, c] = PREFIX;
+    let [_, d, e, f] = number.to_be_bytes();
+    Device {
+        // The first address is that of the network.
+        ip: Ipv4Addr::from_bits(NETWORK.to_bits().saturating_add(number).saturating_add(1)).into(),
+        mac: format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"),
+    }
+}
+
+/// Tells the operator how it knows simulated BMCs.
+pub(crate) fn introduce(kinds: &[&'static dyn HostKind], fleet: &Fleet, settings: &mut Settings) {
+    let Some(Credentials { username, password }) = fleet.bmcs().first().map(Bmc::credentials) else { return };
+    let mac_prefix = PREFIX.iter().map(|byte| format!("{byte:02x}")).collect();
+    let devices = Devices { mac_prefix, username, password };
+    for kind in kinds {
+        kind.introduce(&devices, settings);
+    }
+}
+
+/// Simulated BMCs answer in this process, by their names and by their addresses; all others over the network.
+pub(crate) fn dial(fleet: Option<&Fleet>) -> Dial {
+    let bmcs = fleet.map(Fleet::bmcs).unwrap_or_default().iter().enumerate();
+    let simulated: HashMap<_, _> = bmcs
+        .flat_map(|(number, bmc)| [(bmc.name().to_owned(), bmc.clone()), (device(number).ip.to_string(), bmc.clone())])
+        .collect();
+    Arc::new(move |address, trust| {
+        Ok(match simulated.get(address.host()) {
+            Some(bmc) => Arc::new(InProcess::new(bmc.clone())) as Arc<dyn Transport>,
+            None => Arc::new(Https::new(address, trust)?),
+        })
+    })
+}
+
 /// Makes the servers known, to the dialects in turn. Whatever is there under the same name is left as it is.
 pub(crate) async fn register(client: &Client, kinds: &[&'static dyn HostKind], fleet: &Fleet) -> anyhow::Result<()> {
-    for (bmc, kind) in fleet.bmcs().iter().zip(kinds.iter().cycle()) {
+    for ((number, bmc), kind) in fleet.bmcs().iter().enumerate().zip(kinds.iter().cycle()) {
         let (name, credentials) = (bmc.name(), bmc.credentials());
         let manifests = kind.register(&Simulated {
             name,
@@ -85,6 +141,7 @@ pub(crate) async fn register(client: &Client, kinds: &[&'static dyn HostKind], f
             username: &credentials.username,
             password: &credentials.password,
             fingerprint: None,
+            device: Some(&device(number)),
         });
         for manifest in manifests {
             create(client, &manifest).await.with_context(|| format!("cannot register {name}"))?;

@@ -2,34 +2,34 @@
 
 mod announce;
 mod fleet;
-mod provider;
 mod repair;
 mod site;
 
 use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use bmc::{Https, InProcess, Transport};
 use controllers::clock::SystemClock;
 use controllers::dialect::Settings;
-use controllers::dialects::Dialect;
 use controllers::hands::Dial;
 use controllers::metrics::Metrics;
 use controllers::operator::{Config, Operator};
-use sim::Fleet;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-pub(crate) use fleet::{NAMESPACE, create, register};
+pub(crate) use fleet::{NAMESPACE, create, dial, introduce, register};
 pub(crate) use site::Site;
 
 use crate::boot_args::BootArgs;
+use crate::dialects::kind;
 use crate::logs::LogArgs;
 use crate::run::{Bind, BrakeArgs, DialectArgs, IronCoreArgs, bind, listen};
 use crate::{limits, output, runtime, shutdown};
@@ -149,16 +149,21 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
     })?;
     let address = listener.local_addr().context("cannot listen")?;
     let boot = if args.api_only { None } else { args.boot.open(KEY_NAMESPACE)? };
-    let settings = Arc::new(Settings { ironcore: args.ironcore.settings()? });
+    let mut settings = Settings { ironcore: args.ironcore.settings()? };
+    let kinds = args.dialects.kinds();
+    let fleet = args.fleet.invent(&kinds)?;
+    if let Some(fleet) = &fleet {
+        introduce(&kinds, fleet, &mut settings);
+    }
+    let settings = Arc::new(settings);
     let (site, check) = Site::open(data, address, &args.tls_names).await?;
-    let fleet = args.fleet.invent()?;
-    let installed = if args.api_only { Ok(()) } else { site.install_crds(&args.dialects.kinds()).await };
+    let installed = if args.api_only { Ok(()) } else { site.install_crds(&kinds).await };
     check.passes().await?;
     installed?;
     let mut serving = JoinSet::new();
     serving.spawn(site.serve(listener));
     if let Some(fleet) = &fleet {
-        register(&site.client, &args.dialects.kinds(), fleet).await?;
+        register(&site.client, &kinds, fleet).await?;
     }
     info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -172,17 +177,8 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
         shutdown.cancelled().await;
         Ok(())
     } else {
-        let plays_provider = fleet.is_some() && args.dialects.selected().contains(&Dialect::IronCore);
-        let provide = async {
-            if plays_provider {
-                provider::provide(&site.client).await;
-            }
-            std::future::pending().await
-        };
-        tokio::select! {
-            worked = work(&site, Config { boot, settings, ..args.config() }, dial(fleet), &shutdown) => worked,
-            () = provide => Ok(()),
-        }
+        let config = Config { boot, settings, ..args.config() };
+        work(&site, config, dial(fleet.as_ref()), fleet.is_some(), &shutdown).await
     };
     site.stop().await;
     while let Some(ended) = serving.join_next().await {
@@ -191,23 +187,27 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
     worked
 }
 
-/// The operator's work, against the API server in this process.
-pub(crate) async fn work(site: &Site, config: Config, dial: Dial, shutdown: &CancellationToken) -> anyhow::Result<()> {
+/// The operator's work, against the API server in this process. Where servers are simulated, what others do at a site is done, too.
+pub(crate) async fn work(
+    site: &Site,
+    config: Config,
+    dial: Dial,
+    simulates: bool,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let kinds = config.dialects.iter().map(|dialect| kind(*dialect)).filter(|_| simulates);
+    let mut others: FuturesUnordered<_> = kinds.filter_map(|kind| kind.others(&site.client)).collect();
     let operator =
         Operator { client: site.client.clone(), config, dial, clock: Arc::new(SystemClock), metrics: Metrics::new() };
-    operator.run(shutdown.clone()).await?;
-    Ok(())
-}
-
-/// Simulated BMCs answer in this process, all others over the network.
-pub(crate) fn dial(fleet: Option<Fleet>) -> Dial {
-    Arc::new(move |address, trust| {
-        let simulated = fleet.as_ref().and_then(|fleet| fleet.bmcs().iter().find(|bmc| bmc.name() == address.host()));
-        Ok(match simulated {
-            Some(bmc) => Arc::new(InProcess::new(bmc.clone())) as Arc<dyn Transport>,
-            None => Arc::new(Https::new(address, trust)?),
-        })
-    })
+    let work = operator.run(shutdown.clone());
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            worked = &mut work => return Ok(worked?),
+            // What ends is not done any more; the operator goes on.
+            Some(()) = others.next() => {}
+        }
+    }
 }
 
 impl Args {

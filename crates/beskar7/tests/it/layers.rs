@@ -110,11 +110,14 @@ const DIALECT_WORDS: &[&str] = &[
     "BareMetalHost",
     "Metal3",
     "ServerClaim",
+    "ServerBootConfiguration",
     "beskar7.io/",
     "metal3.io/",
+    "ironcore.dev/",
     "`beskar7 ",
     "api::beskar7",
     "api::metal3",
+    "api::ironcore",
 ];
 
 /// What may stand there all the same: the anchor is the same on the hosts of every dialect, and BootSessions are ours.
@@ -180,7 +183,7 @@ fn shared_sources(folder: &Path) -> Vec<PathBuf> {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() && !["beskar7", "metal3", "simulation", "tests"].contains(&name) {
+        if path.is_dir() && !["beskar7", "metal3", "ironcore", "simulation", "tests"].contains(&name) {
             found.extend(shared_sources(&path));
         } else if path.extension().is_some_and(|it| it == "rs") && !name.ends_with("tests.rs") && name != "foreign.rs" {
             found.push(path);

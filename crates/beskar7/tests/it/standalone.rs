@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tempfile::TempDir;
 use testkit::wait_for;
+use tokio::process::Command;
 
 use crate::program::{Running, beskar7};
 
@@ -20,6 +21,18 @@ metadata:
   name: kept
 stringData:
   answer: forty-two
+";
+
+const CLAIM: &str = "\
+apiVersion: metal.ironcore.dev/v1alpha1
+kind: ServerClaim
+metadata:
+  name: node-1
+spec:
+  power: \"On\"
+  image: registry.example/os:1
+  serverRef:
+    name: sim-001-system-1
 ";
 
 /// One that runs on a folder, on a port of its own.
@@ -80,6 +93,91 @@ async fn simulated_servers_register_before_your_eyes() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&data), mode(&data.join("kubeconfig"))), (0o700, 0o600));
     stop(running).await;
+}
+
+/// As a user of metal-operator would do it, with kubectl.
+#[tokio::test]
+async fn simulated_endpoints_become_servers_that_can_be_claimed_and_given_back() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let running = start(&data, &["--simulate", "2", "--dialect", "ironcore", "--systems", "2"]).await;
+    assert!(running.said().contains(", 4 simulated servers."), "{}", running.said());
+    assert!(running.said().contains("beskar7 show sim-000-system-0 --dialects ironcore"), "{}", running.said());
+    let config = kubeconfig(&data);
+    let kubectl = async |arguments: &[&str]| {
+        let program = testkit::part("kube").join("bin/kubectl");
+        let output = Command::new(program).arg("--kubeconfig").arg(&config).args(arguments).output().await.unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let until = async |what: &str, arguments: &[&str], wanted: &str| {
+        wait_for(what, PATIENCE, async || (kubectl(arguments).await == wanted).then_some(())).await;
+    };
+    let states = ["get", "servers", "-o", "jsonpath={range .items[*]}{.metadata.name} {.status.state} {end}"];
+    until(
+        "four servers",
+        &states,
+        "sim-000-system-0 Available sim-000-system-1 Available sim-001-system-0 Available sim-001-system-1 Available ",
+    )
+    .await;
+    let device = kubectl(&["get", "endpoint", "sim-001", "-o", "jsonpath={.spec.ip} {.spec.macAddress}"]).await;
+    assert_eq!(device, "198.18.0.2 02:be:07:00:00:01");
+    let bmc = kubectl(&["get", "bmc", "sim-001", "-o", "jsonpath={.spec.endpointRef.name} {.status.ip}"]).await;
+    assert_eq!(bmc, "sim-001 198.18.0.2");
+
+    let claim = folder.path().join("claim.yaml");
+    fs::write(&claim, CLAIM).unwrap();
+    kubectl(&["apply", "-f", claim.to_str().unwrap()]).await;
+    let of_claim = "jsonpath={.status.phase} {.status.conditions[?(@.type==\"Ready\")].reason}";
+    until("the claim's server to run", &["get", "serverclaim", "node-1", "-o", of_claim], "Bound ServerRuns").await;
+    let of_server = "jsonpath={.status.state} {.status.powerState} {.spec.serverClaimRef.name}";
+    let server = ["get", "server", "sim-001-system-1", "-o", of_server];
+    until("the server to be on", &server, "Reserved On node-1").await;
+    let listed = beskar7(&["hosts", "--dialect", "ironcore", "--kubeconfig", &config]).await.ok();
+    assert!(listed.contains("default/node-1"), "{listed}");
+    let refused =
+        beskar7(&["power", "off", "sim-001-system-1", "--dialect", "ironcore", "--kubeconfig", &config]).await.error();
+    assert!(refused.contains("set spec.power of default/node-1 to On or Off"), "{refused}");
+
+    kubectl(&["delete", "serverclaim", "node-1", "--wait"]).await;
+    until("the server to be free", &server, "Available Off ").await;
+    stop(running).await;
+}
+
+#[tokio::test]
+async fn several_systems_behind_a_bmc_are_refused_where_a_host_stands_for_its_bmc() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().to_str().unwrap();
+    for dialects in ["beskar7", "metal3", "beskar7,ironcore"] {
+        let arguments = ["standalone", "--data", data, "--listen", "127.0.0.1:0", "--simulate", "2", "--systems", "4"];
+        let refused = beskar7(&[&arguments[..], &["--dialects", dialects]].concat()).await.error();
+        assert!(refused.contains("Leave --systems out, or start with --dialects ironcore alone."), "{refused}");
+    }
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing is left behind");
+}
+
+#[tokio::test]
+async fn flags_for_metal_operators_kinds_that_make_no_sense_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let given = async |flags: &[&str]| {
+        let arguments = ["standalone", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+        beskar7(&[&arguments[..], flags].concat()).await.error()
+    };
+    let file = folder.path().join("prefixes.yaml");
+    let path = file.to_str().unwrap();
+    let said = given(&["--mac-prefixes-file", path]).await;
+    assert!(said.contains(&format!("--mac-prefixes-file {path}")) && said.contains("No such file"), "{said}");
+    fs::write(&file, "macPrefixes:\n- macPrefix: zz\n  protocol: Redfish\n  port: 443\n  type: bmc\n").unwrap();
+    let said = given(&["--mac-prefixes-file", path]).await;
+    assert!(said.contains("line 2: macPrefix \"zz\" is not the beginning of a MAC address."), "{said}");
+    fs::write(&file, "macPrefixes:\n- macPrefix: 00\n  port: https\n").unwrap();
+    let said = given(&["--mac-prefixes-file", path]).await;
+    assert!(said.contains("Expected is a list macPrefixes of entries"), "{said}");
+    let said = given(&["--protocol", "telnet"]).await;
+    assert!(said.contains("invalid value 'telnet' for '--protocol <SCHEME>'"), "{said}");
+    let said = given(&["--enforce-first-boot=perhaps"]).await;
+    assert!(said.contains("invalid value 'perhaps' for '--enforce-first-boot"), "{said}");
 }
 
 #[tokio::test]
@@ -243,4 +341,20 @@ async fn the_demo_walks_through_a_life_and_ends_by_itself() {
     ];
     assert!(parts.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{said}");
     assert!(!said.contains('\x1b'), "colours are for terminals only\n{said}");
+}
+
+#[tokio::test]
+async fn the_demo_shows_the_life_of_servers_too() {
+    let said = beskar7(&["demo", "--count", "2", "--dialect", "ironcore"]).await.ok();
+    let at = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text:?} is missing in\n{said}"));
+    let parts = [
+        "Endpoints were applied for 2 servers",
+        "server-000-system-0  Available",
+        "ServerClaims were applied for 1 machine: each claims a server and boots registry.example/os:1 from the network",
+        "server-000-system-0  Reserved",
+        "The ServerClaims were deleted",
+        "server-000-system-0  Cleanup",
+        "That was the life",
+    ];
+    assert!(parts.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{said}");
 }

@@ -146,6 +146,15 @@ impl MacPrefixes {
         self.0.iter().filter(|prefix| digits.starts_with(&prefix.digits)).max_by_key(|prefix| prefix.digits.len())
     }
 
+    /// The same with one more. What is already known of those devices counts.
+    #[must_use]
+    pub fn with(mut self, prefix: Prefix) -> Self {
+        if self.0.iter().all(|known| known.digits != prefix.digits) {
+            self.0.push(prefix);
+        }
+        self
+    }
+
     /// Whether nothing is known of any device.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -210,6 +219,15 @@ mod tests {
         for (mac, digits) in table {
             assert_eq!(prefixes.of(mac).map(|prefix| prefix.digits.as_str()), digits, "{mac}");
         }
+    }
+
+    #[test]
+    fn a_prefix_of_ones_own_does_not_override_the_file() {
+        let file = MacPrefixes::parse(&format!("macPrefixes:\n- macPrefix: '02:be:07'\n  {ENTRY}")).unwrap();
+        let own = Prefix { port: 8443, ..file.of("02:be:07:00:00:01").unwrap().clone() };
+        let port = |prefixes: &MacPrefixes| prefixes.of("02:be:07:00:00:01").map(|prefix| prefix.port);
+        assert_eq!(port(&MacPrefixes::default().with(own.clone())), Some(8443));
+        assert_eq!(port(&file.with(own)), Some(443));
     }
 
     #[test]

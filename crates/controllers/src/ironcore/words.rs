@@ -35,6 +35,10 @@ impl Words for ServerWords {
         format!("{}: {}", self.power(), if online { "On" } else { "Off" })
     }
 
+    fn power_is(&self, online: bool) -> String {
+        format!("{} is {}", self.power(), if online { "On" } else { "Off" })
+    }
+
     fn claimable_while_running(&self) -> &'static str {
         "switch it off"
     }

@@ -35,6 +35,10 @@ pub trait Words {
     fn power_request(&self, online: bool) -> String {
         format!("{}: {online}", self.power())
     }
+    /// That the power was requested like this.
+    fn power_is(&self, online: bool) -> String {
+        format!("{} is {online}", self.power())
+    }
     /// What allows a machine to claim a host whose server runs.
     fn claimable_while_running(&self) -> &'static str {
         "that it may be claimed while it runs"
@@ -540,7 +544,7 @@ impl Cause {
     /// Why, and who asked.
     pub fn tell(&self, words: &dyn Words) -> String {
         match self {
-            Self::PowerRequest { online } => format!("{} is {online}", words.power()),
+            Self::PowerRequest { online } => words.power_is(*online),
             Self::RestartRequest { id } if id.is_empty() => format!("restart request ({})", words.restart()),
             Self::RestartRequest { id } => format!("restart request \"{id}\" ({})", words.restart()),
             Self::Deployment { consumer: Some(consumer) } => format!("deployment for {consumer}"),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use testkit::Cluster;
 
 use super::{KINDS, cluster};
-use crate::read;
+use crate::{config, read};
 
 /// Samples that kubectl cannot apply to upstream's CRDs either: kind, what is wrong in them, what it should be, what the API server says.
 /// To kubectl, as to every program that reads YAML 1.1, these bare words are booleans.
@@ -53,6 +53,24 @@ async fn upstreams_samples_apply() {
         assert_eq!(applied.stderr.is_empty(), warning.is_empty(), "{}", applied.stderr);
         assert_eq!(applied.ok().lines().count(), 1, "{kind}");
         is_kept(kind, &serde_saphyr::from_str(&text).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn our_samples_apply() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("ironcore-own-samples").await;
+    let samples = config().join("samples/ironcore").display().to_string();
+    let applied = cluster.kubectl(&["apply", "-n", &namespace, "-f", &samples]).await;
+    let told: Vec<_> = applied.stderr.lines().collect();
+    assert!(matches!(told[..], [endpoint] if endpoint.contains("Endpoints are deprecated")), "{told:#?}");
+    let applied = applied.ok();
+    for (kind, count) in
+        [("endpoint", 1), ("bmcsecret", 2), ("bmc", 1), ("server", 1), ("serverclaim", 2), ("secret", 1)]
+    {
+        let begin = [format!("{kind}."), format!("{kind}/")];
+        let lines = applied.lines().filter(|line| begin.iter().any(|begin| line.starts_with(begin)));
+        assert_eq!(lines.count(), count, "{kind}\n{applied}");
     }
 }
 

@@ -2,21 +2,21 @@
 
 use api::ironcore::ServerBootConfiguration;
 use api::ironcore::states::boot;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::watcher::Config;
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{Config, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
-use tracing::debug;
+use tracing::warn;
 
-/// Says of every ServerBootConfiguration that it is ready, for as long as it is polled.
-pub(super) async fn provide(client: &Client) {
+/// Says of every ServerBootConfiguration that it is ready, until it is dropped.
+pub(super) async fn provide(client: Client) {
     let all: Api<ServerBootConfiguration> = Api::all(client.clone());
     let seen = watcher(all, Config::default()).default_backoff().applied_objects();
+    let client = &client;
     seen.for_each(|seen| async move {
-        let Ok(configuration) = seen.inspect_err(|error| debug!(%error, "boot configurations cannot be watched"))
-        else {
+        let Ok(configuration) = seen.inspect_err(|error| warn!(%error, "boot configurations cannot be watched")) else {
             return;
         };
         let is_pending = configuration.status.as_ref().is_some_and(|status| status.state == boot::PENDING);
@@ -27,7 +27,7 @@ pub(super) async fn provide(client: &Client) {
         let own: Api<ServerBootConfiguration> = Api::namespaced(client.clone(), &namespace);
         let ready = Patch::Merge(json!({ "status": { "state": boot::READY } }));
         if let Err(error) = own.patch_status(&name, &PatchParams::default(), &ready).await {
-            debug!(%error, "the boot configuration {namespace}/{name} cannot be made ready");
+            warn!(%error, "the boot configuration {namespace}/{name} cannot be made ready");
         }
     })
     .await;
