@@ -11,7 +11,7 @@ use crate::companions::Companion;
 use crate::depot::{Depot, Session, Shipment};
 pub use crate::herald::News;
 pub use crate::marks::Mark;
-use crate::metrics::{Count, OwnMetric};
+use crate::metrics::{Count, OwnGauge, OwnMetric};
 use crate::object::{Object, ObjectId};
 use crate::relatives::{Related, Relative};
 use crate::roster::{Free, Offer};
@@ -31,6 +31,8 @@ pub trait HostDialect: Send + Sync + 'static {
     const STATES: &'static [&'static str];
     /// Metrics that its users know, beside those of all hosts ([`Writes::counts`]).
     const METRICS: &'static [OwnMetric] = &[];
+    /// Metrics that its users know, which count its hosts as they are.
+    const GAUGES: &'static [OwnGauge<Self::Host>] = &[];
     /// Keeps the object until the server is tidy.
     const FINALIZER: &'static str;
     /// What is ours in its status.
@@ -117,6 +119,11 @@ pub trait HostDialect: Send + Sync + 'static {
 
     /// The end of a claim that nothing was done for, as a merge patch.
     fn without_claim() -> serde_json::Value;
+
+    /// What [`HostDialect::METRICS`] count whenever a host was decided on; with an error, it will be decided on again.
+    fn decided(_: bool) -> Option<Count> {
+        None
+    }
 
     /// All that is to be written after a step.
     fn render(outcome: &Outcome<'_, Self::Host>) -> Writes;

@@ -41,6 +41,9 @@ pub(crate) trait Loop: Send + Sync + 'static {
     /// What metrics are counted from: the watch's own store, so that they cannot drift.
     fn count(&self, _: Store<Self::Object>) {}
 
+    /// An object was decided on.
+    fn decided(&self, _is_ok: bool) {}
+
     /// Nothing may be done to an object for now: whatever is under way for it ends.
     fn halt(&self, _: &ObjectId) {}
 
@@ -104,6 +107,7 @@ async fn reconcile<L: Loop>(object: Arc<L::Object>, context: Arc<Context<L>>) ->
         result = work.decide(object) => result,
     };
     work.writer().count_decision(result.is_ok(), started.elapsed());
+    work.decided(result.is_ok());
     result.map(|again| again.map_or_else(Action::await_change, Action::requeue))
 }
 

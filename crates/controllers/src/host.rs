@@ -140,12 +140,18 @@ impl<D: HostDialect> Loop for HostLoop<D> {
     }
 
     fn count(&self, store: Store<D::Host>) {
+        let all = store.clone();
         let hosts = move || {
             let hosts = store.state();
             hosts.iter().map(|host| (host.namespace().unwrap_or_default(), D::state(host))).collect()
         };
         self.metrics.follow_hosts(D::NAME, D::STATES, hosts);
+        self.metrics.follow_gauges(D::GAUGES, move || all.state());
         self.metrics.declare(D::METRICS);
+    }
+
+    fn decided(&self, is_ok: bool) {
+        self.metrics.count(D::decided(is_ok).as_slice());
     }
 
     fn halt(&self, key: &ObjectId) {

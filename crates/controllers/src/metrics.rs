@@ -25,7 +25,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::sync::watch;
 
 use self::own::OwnMetrics;
-pub use self::own::{Count, OwnMetric};
+pub use self::own::{Count, Labels, OwnGauge, OwnMetric};
 use crate::brake::Brake;
 
 /// Everything that is counted. Clones count together.
@@ -127,6 +127,19 @@ impl Metrics {
         self.0.sources.lock().claims.insert(dialect, Census { words: phases, ask: Arc::new(claims) });
     }
 
+    /// Counts the hosts of a dialect in the same way for gauges of its own.
+    pub fn follow_gauges<H, F>(&self, gauges: &[OwnGauge<H>], hosts: F)
+    where
+        H: Send + Sync + 'static,
+        F: Fn() -> Vec<Arc<H>> + Send + Sync + 'static,
+    {
+        let hosts: Arc<dyn Fn() -> Vec<Arc<H>> + Send + Sync> = Arc::new(hosts);
+        let mut sources = self.0.sources.lock();
+        for gauge in gauges {
+            sources.own.insert(gauge.name, own::Census::new(gauge, hosts.clone()));
+        }
+    }
+
     /// Counts for metrics of a dialect's own from now on.
     pub fn declare(&self, metrics: &[OwnMetric]) {
         self.own().declare(metrics);
@@ -175,6 +188,8 @@ impl Inner {
     fn register(&mut self) {
         let registry = &mut self.registry;
         registry.register_collector(Box::new(Arc::clone(&self.sources)));
+        let own = self.own.get_mut().unwrap_or_else(PoisonError::into_inner);
+        own.registry.register_collector(Box::new(OwnGauges(Arc::clone(&self.sources))));
         registry.register_with_unit(
             "host_state",
             "How long hosts stayed in a state that they have left",
@@ -209,6 +224,7 @@ struct Sources(Mutex<SourcesInner>);
 struct SourcesInner {
     hosts: BTreeMap<&'static str, Census>,
     claims: BTreeMap<&'static str, Census>,
+    own: BTreeMap<&'static str, own::Census>,
     leading: Option<watch::Receiver<bool>>,
     brake: Option<Arc<Brake>>,
 }
@@ -228,17 +244,18 @@ impl Sources {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts, unless another replica does.
+    /// Whom to ask; nobody if another replica does.
+    fn ask<T: Clone>(&self, of: impl Fn(&SourcesInner) -> &BTreeMap<&'static str, T>) -> Vec<(&'static str, T)> {
+        let inner = self.lock();
+        if inner.leading.as_ref().is_some_and(|leading| !*leading.borrow()) {
+            return Vec::new();
+        }
+        of(&inner).iter().map(|(name, source)| (*name, source.clone())).collect()
+    }
+
     fn count(&self, of: impl Fn(&SourcesInner) -> &BTreeMap<&'static str, Census>) -> Counts {
-        let sources: Vec<_> = {
-            let inner = self.lock();
-            if inner.leading.as_ref().is_some_and(|leading| !*leading.borrow()) {
-                return BTreeMap::new();
-            }
-            of(&inner).iter().map(|(dialect, census)| (*dialect, census.clone())).collect()
-        };
         let mut counts = Counts::new();
-        for (dialect, census) in sources {
+        for (dialect, census) in self.ask(of) {
             for (namespace, word) in (census.ask)() {
                 // A state that the last host has left must read 0: a series that ends keeps its last value for minutes.
                 let words = counts
@@ -303,6 +320,16 @@ impl Collector for Sources {
         gauge(deploying, i64::try_from(load.deploying).unwrap_or(i64::MAX))?;
         let help = "Whether everything destructive is refused.";
         gauge(encoder.encode_descriptor("frozen", help, None, MetricType::Gauge)?, load.frozen.into())
+    }
+}
+
+/// The gauges that dialects have beside those of all hosts.
+#[derive(Debug)]
+struct OwnGauges(Arc<Sources>);
+
+impl Collector for OwnGauges {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.ask(|inner| &inner.own).iter().try_for_each(|(_, census)| census.encode(&mut encoder))
     }
 }
 

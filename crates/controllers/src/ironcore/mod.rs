@@ -4,6 +4,7 @@ mod access;
 mod bmc;
 mod boot_configuration;
 mod claim;
+mod counts;
 mod endpoint;
 mod inventory;
 mod labels;

@@ -19,10 +19,11 @@ use engine::server::Seen;
 use kube::{Resource as _, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use super::{OURS, Settings, access, is_ignored, maintenance, offer, operation, readiness, status};
+use super::{OURS, Settings, access, counts, is_ignored, maintenance, offer, operation, readiness, status};
 use crate::consumer::id_by_words;
 use crate::dialect::{Attention, Connection, HostDialect, Outcome, View, Writes, known_anchor, server_identity};
 use crate::fingerprint::digest;
+use crate::metrics::{Count, OwnGauge, OwnMetric};
 use crate::object::ObjectId;
 use crate::relatives::{Related, Relative};
 use crate::roster::Offer;
@@ -43,6 +44,8 @@ impl HostDialect for Servers {
 
     const NAME: &'static str = "ironcore";
     const STATES: &'static [&'static str] = &states::ALL;
+    const METRICS: &'static [OwnMetric] = counts::METRICS;
+    const GAUGES: &'static [OwnGauge<Server>] = counts::GAUGES;
     const FINALIZER: &'static str = names::SERVER_FINALIZER;
     const OURS: Ownership = OURS;
 
@@ -146,6 +149,10 @@ impl HostDialect for Servers {
             "metadata": { "annotations": { CLAIM_ID: null } },
             "spec": { "serverClaimRef": null, "bootConfigurationRef": null, "power": null },
         })
+    }
+
+    fn decided(is_ok: bool) -> Option<Count> {
+        Some(counts::decided(is_ok))
     }
 
     fn render(outcome: &Outcome<'_, Server>) -> Writes {

@@ -1,9 +1,14 @@
 //! Metrics that a dialect has beside those of all hosts, under the names that its users' dashboards know.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
@@ -24,7 +29,7 @@ pub struct Count {
     /// The metric's name.
     pub metric: &'static str,
     /// Words of a small set, or a namespace: no names of hosts.
-    pub labels: Vec<(&'static str, String)>,
+    pub labels: Labels,
     /// What a histogram observes.
     pub seconds: f64,
 }
@@ -42,7 +47,54 @@ impl Count {
     }
 }
 
-type Labels = Vec<(&'static str, String)>;
+/// Labels with their values: words of a small set, or namespaces.
+pub type Labels = Vec<(&'static str, String)>;
+
+/// A metric of a dialect's own that tells how many of its hosts there are now, by what they are like.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnGauge<H> {
+    /// Its whole name.
+    pub name: &'static str,
+    /// What it tells.
+    pub help: &'static str,
+    /// The labels that a host counts under.
+    pub of: fn(&H) -> Vec<Labels>,
+    /// Labels that are shown also while no host counts under them: a series that ends keeps its last value for minutes.
+    pub always: fn() -> Vec<Labels>,
+}
+
+/// A gauge together with the hosts that it counts.
+#[derive(Clone)]
+pub(super) struct Census {
+    name: &'static str,
+    help: &'static str,
+    count: Arc<dyn Fn() -> BTreeMap<Labels, i64> + Send + Sync>,
+}
+
+impl Census {
+    pub(super) fn new<H: Send + Sync + 'static>(
+        gauge: &OwnGauge<H>,
+        hosts: Arc<dyn Fn() -> Vec<Arc<H>> + Send + Sync>,
+    ) -> Self {
+        let OwnGauge { name, help, of, always } = *gauge;
+        let count = move || {
+            let mut counts: BTreeMap<_, _> = always().into_iter().map(|labels| (labels, 0)).collect();
+            for labels in hosts().iter().flat_map(|host| of(host)) {
+                *counts.entry(labels).or_default() += 1;
+            }
+            counts
+        };
+        Self { name, help, count: Arc::new(count) }
+    }
+
+    pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
+        for (labels, count) in (self.count)() {
+            ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
 
 /// All that dialects have declared.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@ use api::beskar7::{phases, states};
 use super::*;
 use crate::brake::BrakeConfig;
 use crate::dialect::HostDialect as _;
+use crate::ironcore::Hosts as Servers;
 use crate::metal3::Hosts;
 use crate::object::ObjectId;
 
@@ -76,7 +77,21 @@ fn something_of_everything() -> Metrics {
         Count::one("metal3_host_error", &[("error_type", "power management error")]),
         Count::one("never_declared", &[]),
     ]);
+    metrics.declare(Servers::METRICS);
+    metrics.count(Servers::decided(true).as_slice());
+    metrics.count(Servers::decided(false).as_slice());
+    metrics.follow_gauges(Servers::GAUGES, || vec![Arc::new(server())]);
     metrics
+}
+
+fn server() -> api::ironcore::Server {
+    let ready = serde_json::json!({"type": "Ready", "status": "True", "reason": "Reserved", "message": ""});
+    serde_json::from_value(serde_json::json!({
+        "metadata": {"name": "a"},
+        "spec": {"systemUUID": "a"},
+        "status": {"state": "Reserved", "powerState": "On", "conditions": [ready]},
+    }))
+    .unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,6 +113,7 @@ async fn no_host_is_named() {
     {
         let known = ["dialect", "namespace", "state", "phase", "verb", "outcome", "act", "reason", "kind", "ask", "le"];
         let known = [&known[..], &["prev_state", "new_state", "on_off", "error_type"]].concat();
+        let known = [&known[..], &["power_state", "condition_type", "status", "result"]].concat();
         assert!(known.contains(&label.0), "{label:?}");
     }
 }
@@ -110,12 +126,17 @@ fn a_standby_counts_no_hosts_and_a_new_term_replaces_the_old() {
     let count = |phase: &'static str| move || vec![("lab".to_owned(), phase)];
     metrics.follow_hosts("beskar7", &states::ALL, count("Available"));
     metrics.follow_hosts("beskar7", &states::ALL, count("Maintenance"));
+    metrics.follow_gauges(Servers::GAUGES, || vec![Arc::new(server())]);
     let available = r#"beskar7_hosts{dialect="beskar7",namespace="lab",state="Available"} 0"#;
     let parked = r#"beskar7_hosts{dialect="beskar7",namespace="lab",state="Maintenance"} 1"#;
     let text = metrics.text();
-    assert!(text.contains(available) && text.contains(parked), "{text}");
+    let reserved = r#"metal_server_state{state="Reserved"} 1"#;
+    assert!([available, parked, reserved].iter().all(|line| text.contains(line)), "{text}");
 
     leading.send_replace(false);
     let text = metrics.text();
-    assert!(!text.contains("beskar7_hosts{") && text.contains("beskar7_leader 0"), "{text}");
+    assert!(
+        !text.contains("beskar7_hosts{") && !text.contains("metal_server_state{") && text.contains("beskar7_leader 0"),
+        "{text}"
+    );
 }
