@@ -116,6 +116,8 @@ pub(crate) struct State {
     pub(crate) health: Option<String>,
     /// By index of the system, once something was changed.
     pub(crate) bios: HashMap<usize, Bios>,
+    /// Indices of the systems that are there, in the order in which they are listed; `None` for all, as they were made.
+    pub(crate) present: Option<Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -291,6 +293,12 @@ impl Bmc {
     /// `Status.Health` of its systems.
     pub fn set_health(&self, health: &str) {
         self.state().health = Some(health.to_owned());
+    }
+
+    /// From now on it has these systems only and lists them in this order, as when servers of an enclosure are pulled out, put back and
+    /// counted anew. By their places in [`Bmc::servers`], which goes on telling the truth about all of them.
+    pub fn set_present(&self, systems: &[usize]) {
+        self.state().present = Some(systems.to_vec());
     }
 
     /// How operating systems react to shutdown requests, on all its servers.

@@ -38,9 +38,36 @@ impl Core {
                 lay_disabled_media(state, asked, path, kind, &mut body);
             }
             Spot::Tasks => body = state.tasks.collection(body, &self.task_names()),
+            Spot::Still if kind == Kind::Systems => self.lay_present(state, &mut body),
             _ => {}
         }
         Some(body)
+    }
+
+    /// Whether a path leads to a system that is not there.
+    pub(crate) fn is_of_absent_system(&self, state: &State, path: &str) -> bool {
+        let Some(present) = &state.present else { return false };
+        let is_below = |place: &str| {
+            let rest =
+                path.get(..place.len()).filter(|start| start.eq_ignore_ascii_case(place)).map(|_| &path[place.len()..]);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let of = self.places.systems.iter().position(|system| is_below(&system.path));
+        of.is_some_and(|system| !present.contains(&system))
+    }
+
+    /// The collection has the systems that are there, in their order.
+    fn lay_present(&self, state: &State, body: &mut Value) {
+        let Some(present) = &state.present else { return };
+        let all = body["Members"].as_array().cloned().unwrap_or_default();
+        let leads_to = |member: &Value, path: &str| {
+            member["@odata.id"].as_str().is_some_and(|link| link.trim_end_matches('/').eq_ignore_ascii_case(path))
+        };
+        let listed = present.iter().filter_map(|index| self.places.systems.get(*index));
+        let members: Vec<_> =
+            listed.filter_map(|system| all.iter().find(|member| leads_to(member, &system.path)).cloned()).collect();
+        body["Members@odata.count"] = json!(members.len());
+        body["Members"] = members.into();
     }
 
     fn lay_system(&self, state: &mut State, asked: &Asked<'_>, index: usize, body: &mut Value) {

@@ -208,6 +208,9 @@ impl Core {
         if !public && (!opening || asked.headers.contains_key("X-Auth-Token")) {
             state.desk.admits(asked.headers, asked.now, login)?;
         }
+        if self.is_of_absent_system(state, &asked.path) {
+            return Err(Problem::not_found(&asked.path));
+        }
         match (asked.verb, spot) {
             (Verb::Get | Verb::Head, Spot::Task(_) | Spot::Monitor(_)) => self.read_task(state, asked, spot),
             (Verb::Get | Verb::Head, Spot::Session(id)) => {
@@ -278,7 +281,8 @@ impl Core {
             return Err(refusal.into());
         }
         // Most of a recorded tree is served as it was recorded, byte by byte.
-        let still = spot == Spot::Still && !matches!(asked.kind, Kind::Bios | Kind::BiosSettings);
+        let lists_present = asked.kind == Kind::Systems && state.present.is_some();
+        let still = spot == Spot::Still && !matches!(asked.kind, Kind::Bios | Kind::BiosSettings) && !lists_present;
         if let (Source::Recorded(tree), true, true) = (&self.source, still, asked.params.is_empty()) {
             let (bytes, etag) = tree.raw(&asked.path).ok_or_else(|| Problem::not_found(&asked.path))?;
             let reply = Reply::raw(StatusCode::OK, bytes, "application/json;charset=utf-8");

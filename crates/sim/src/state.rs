@@ -28,6 +28,7 @@ impl State {
             latency,
             health: None,
             bios: HashMap::new(),
+            present: None,
         }
     }
 

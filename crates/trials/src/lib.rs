@@ -12,6 +12,7 @@ mod running;
 pub mod definitions;
 pub mod gate;
 pub mod hurry;
+pub mod ironcore;
 pub mod machines;
 pub mod metal3;
 pub mod outage;

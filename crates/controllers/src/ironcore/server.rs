@@ -408,6 +408,12 @@ fn change(outcome: &Outcome<'_, Server>, status: &ServerStatus) -> Option<Value>
     if others.len() < server.owner_references().len() {
         change["metadata"]["ownerReferences"] = json!(others);
     }
+    // Without it, the server could never be started again: the claim itself has written it once and does not look any more.
+    if outcome.goal.claim.is_some()
+        && let (Some(claim), None) = (&server.spec.server_claim_ref, &server.spec.boot_configuration_ref)
+    {
+        change["spec"]["bootConfigurationRef"] = json!({ "namespace": claim.namespace, "name": claim.name });
+    }
     lend(outcome, &mut change);
     (change != json!({})).then_some(change)
 }

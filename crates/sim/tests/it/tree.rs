@@ -155,6 +155,25 @@ async fn a_bmc_can_have_several_systems() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn systems_are_pulled_out_put_back_and_listed_in_another_order() {
+    let client = Client::new(Bmc::new(BmcSpec::new(personality::generic()).systems(3))).await;
+    client.bmc.set_present(&[2, 0]);
+    let listed = client.read("/redfish/v1/Systems").await;
+    let links: Vec<_> =
+        listed["Members"].as_array().unwrap().iter().map(|member| member["@odata.id"].clone()).collect();
+    assert_eq!(links, ["/redfish/v1/Systems/3", "/redfish/v1/Systems/1"]);
+    assert_eq!(listed["Members@odata.count"], 2);
+    for path in ["/redfish/v1/Systems/2", "/redfish/v1/Systems/2/Memory"] {
+        client.get(path).await.refused(404, "ResourceMissingAtURI");
+    }
+    let target = "/redfish/v1/Systems/2/Actions/ComputerSystem.Reset";
+    client.post(target, json!({ "ResetType": "On" })).await.refused(404, "ResourceMissingAtURI");
+    assert_eq!(client.bmc.server("2").unwrap().resets, 0);
+    client.bmc.set_present(&[0, 1, 2]);
+    assert_eq!(client.read("/redfish/v1/Systems/2").await["Id"], "2");
+}
+
+#[tokio::test(start_paused = true)]
 async fn head_has_no_body_and_wrong_methods_are_405() {
     let client = Client::of(personality::generic()).await;
     let head = client.try_send(Method::HEAD, "/redfish/v1/Systems/1", &[], None).await.unwrap();

@@ -11,6 +11,7 @@ mod deletion;
 mod deploy;
 mod fleet;
 mod input;
+mod ironcore;
 mod machines;
 mod metal3;
 mod other_writers;
