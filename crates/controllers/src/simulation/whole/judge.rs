@@ -24,7 +24,8 @@ impl Stage {
         }
         self.judge_hosts()?;
         self.judge_machines()?;
-        self.judge_metals()
+        self.judge_metals()?;
+        self.judge_racks()
     }
 
     fn judge_hosts(&mut self) -> Result<(), String> {
@@ -123,6 +124,7 @@ impl Stage {
     pub(super) fn unfinished(&self) -> Option<String> {
         let hosts = self.names.iter().find_map(|name| self.unfinished_host(name));
         let hosts = hosts.or_else(|| self.metal_names.iter().find_map(|name| self.unfinished_metal(name)));
+        let hosts = hosts.or_else(|| self.unfinished_rack());
         hosts.or_else(|| self.machines.iter().find_map(|(name, machine)| self.unfinished_machine(name, machine)))
     }
 

@@ -1,6 +1,6 @@
 //! The whole process under paused time: operators with kube's controllers, leader election and watches, the API server that
 //! `beskar7 standalone` embeds, and simulated BMCs. People claim PhysicalHosts by hand, and by machines that the operators place,
-//! and order images on BareMetalHosts; a history has hosts of one of these kinds, or of both.
+//! order images on BareMetalHosts, and claim Servers; a history has hosts of one of these kinds, or of several.
 //! What befalls them follows from a seed; how kube's controllers order what is due at once does not, because their hash maps
 //! are random. So a seed that failed once may need several tries to fail again.
 
@@ -8,6 +8,8 @@ mod judge;
 mod metal_judge;
 mod metals;
 mod owners;
+mod rack_judge;
+mod racks;
 mod stage;
 mod turns;
 mod users;

@@ -153,6 +153,14 @@ impl Stage {
     }
 
     /// Writes down the password that the BMC has.
+    pub(super) async fn put_password(&self, name: &str) {
+        if self.rack_names.iter().any(|rack| rack == name) {
+            self.put_bmc_secret(name).await;
+        } else {
+            self.put_secret(name).await;
+        }
+    }
+
     pub(super) async fn put_secret(&self, name: &str) {
         let secrets: Api<Secret> = Api::namespaced(self.admin.clone(), NAMESPACE);
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},

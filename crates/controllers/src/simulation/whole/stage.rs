@@ -19,9 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::metals::Metals;
 use super::owners::Known;
+use super::racks::Racks;
 use super::users::Machine;
 use super::wire::Wire;
-use super::{judge, metal_judge};
+use super::{judge, metal_judge, rack_judge};
 use crate::brake::BrakeConfig;
 use crate::clock::{Clock as _, TokioClock};
 use crate::dialects::Dialect;
@@ -72,6 +73,8 @@ pub(super) struct Stage {
     pub(super) names: Vec<String>,
     /// Names of the BareMetalHosts.
     pub(super) metal_names: Vec<String>,
+    /// Names of the BMCs that have Servers behind them.
+    pub(super) rack_names: Vec<String>,
     /// Names that machines may have: more than there are hosts.
     pub(super) machine_names: Vec<String>,
     server: Server,
@@ -90,6 +93,10 @@ pub(super) struct Stage {
     pub(super) known: BTreeMap<String, Known>,
     pub(super) machines: BTreeMap<String, Machine>,
     pub(super) metals: Metals,
+    /// What is known of claims on Servers.
+    pub(super) racks: Racks,
+    /// Whether nobody makes trouble any more.
+    pub(super) is_calm: bool,
     /// Servers that somebody may have switched on or off since they were last prepared for a deployment.
     pub(super) pressed: BTreeSet<String>,
     /// Servers whose BMC has taken orders without obeying.
@@ -101,7 +108,7 @@ pub(super) struct Stage {
 impl Stage {
     async fn new(seed: u64, told: bool) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let (names, metal_names) = draw_fleet(&mut random);
+        let (names, metal_names, rack_names) = draw_fleet(&mut random);
         let clock = TokioClock::starting_at("2026-11-16T08:00:00Z".parse().unwrap());
         let server = Server::start(ServerConfig {
             store: Store::memory(),
@@ -115,15 +122,16 @@ impl Stage {
         .unwrap();
         let admin = Client::new(server.router(), NAMESPACE);
         furnish(&admin).await;
-        let machine_names: Vec<String> = (0..names.len() + 2).map(|at| format!("node-{at}")).collect();
+        let machine_names: Vec<String> =
+            (0..names.len().max(rack_names.len()) + 2).map(|at| format!("node-{at}")).collect();
         let (show, show_machine) = (show(&server, OURS, "physicalhosts"), show(&server, OURS, "beskar7machines"));
         let show_metal = self::show(&server, METAL3, "baremetalhosts");
-        let metals = Metals::default();
-        let tenant = tenant(show.clone(), show_machine.clone(), machine_names.clone(), metals.clone());
+        let (metals, racks) = (Metals::default(), Racks::default());
+        let tenant = tenant(show.clone(), show_machine.clone(), machine_names.clone(), metals.clone(), racks.clone());
         let bars = metals.clone();
         let barred: Tenant = Arc::new(move |name| metal_judge::barred(&bars, name));
         let informants = Informants { tenant, host: show.clone(), barred };
-        let servers = Servers::new(&[names.clone(), metal_names.clone()].concat(), &mut random);
+        let servers = Servers::new(&[names.clone(), metal_names.clone(), rack_names.clone()].concat(), &mut random);
         let watchmen = [
             judge::watchman_of_claims(show.clone(), servers.clone()),
             metal_judge::watchman_of_pauses(show_metal.clone(), servers.clone()),
@@ -131,9 +139,15 @@ impl Stage {
         let (wire, elects) = (Wire::new(server.router()).watched_by(watchmen), random.bool());
         let mut stage = Self {
             random,
-            passwords: names.iter().chain(&metal_names).map(|name| (name.clone(), PASSWORDS[0])).collect(),
+            passwords: names
+                .iter()
+                .chain(&metal_names)
+                .chain(&rack_names)
+                .map(|name| (name.clone(), PASSWORDS[0]))
+                .collect(),
             names,
             metal_names,
+            rack_names,
             machine_names,
             server,
             admin,
@@ -150,6 +164,8 @@ impl Stage {
             known: BTreeMap::new(),
             machines: BTreeMap::new(),
             metals,
+            racks,
+            is_calm: false,
             pressed: BTreeSet::new(),
             misled: BTreeSet::new(),
             told,
@@ -161,6 +177,10 @@ impl Stage {
         for name in stage.metal_names.clone() {
             stage.put_secret(&name).await;
             stage.create_metal(&name).await;
+        }
+        for name in stage.rack_names.clone() {
+            stage.put_bmc_secret(&name).await;
+            stage.create_rack(&name).await;
         }
         for at in 0..=usize::from(elects) {
             let operator = stage.start(at, Duration::ZERO);
@@ -181,8 +201,9 @@ impl Stage {
         let operator = Operator {
             client: self.wire.client(&life),
             config: Config {
-                dialects: vec![Dialect::Beskar7, Dialect::Metal3],
-                namespace: Some(NAMESPACE.to_owned()),
+                dialects: vec![Dialect::Beskar7, Dialect::Metal3, Dialect::IronCore],
+                // BMCs and Servers have none.
+                namespace: self.rack_names.is_empty().then(|| NAMESPACE.to_owned()),
                 watch_filter: None,
                 election,
                 metrics_address: None,
@@ -209,6 +230,9 @@ impl Stage {
     async fn play(&mut self) -> Result<(), String> {
         for at in 0..self.random.usize(..=self.names.len()) {
             self.create_machine(&format!("node-{at}")).await?;
+        }
+        for at in 0..self.random.usize(..=self.rack_names.len()) {
+            self.claim_server(&format!("node-{at}")).await;
         }
         let beginning = Duration::from_secs(self.random.u64(0..120));
         self.run_for(beginning).await?;
@@ -257,6 +281,7 @@ impl Stage {
     pub(super) async fn run_for(&mut self, span: Duration) -> Result<(), String> {
         let end = Instant::now() + span;
         loop {
+            self.provide().await;
             let next = end.min(Instant::now() + JUDGED);
             let ended = self.operators.iter_mut().map(|operator| {
                 async {
@@ -288,6 +313,11 @@ impl Stage {
         }
     }
 
+    /// The objects of the API server.
+    pub(super) fn objects(&self) -> &apiserver::verbs::Api {
+        self.server.api()
+    }
+
     pub(super) fn tell(&self, what: impl FnOnce() -> String) {
         if self.told {
             let at = self.started.elapsed().as_millis();
@@ -303,14 +333,16 @@ impl Drop for Stage {
 }
 
 /// Two to four servers in all.
-fn draw_fleet(random: &mut fastrand::Rng) -> (Vec<String>, Vec<String>) {
-    let (hosts, metals) = match random.u8(..3) {
-        0 => (random.u32(2..5), 0),
-        1 => (0, random.u32(2..4)),
-        _ => (random.u32(1..3), random.u32(1..3)),
+fn draw_fleet(random: &mut fastrand::Rng) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let (hosts, metals, racks) = match random.u8(..5) {
+        0 => (random.u32(2..5), 0, 0),
+        1 => (0, random.u32(2..4), 0),
+        2 => (0, 0, random.u32(2..4)),
+        3 => (random.u32(1..3), random.u32(1..3), 0),
+        _ => (random.u32(0..2), random.u32(0..2), random.u32(1..3)),
     };
     let named = |count: u32, word: &str| (0..count).map(|at| format!("{word}-{at}")).collect();
-    (named(hosts, "server"), named(metals, "metal"))
+    (named(hosts, "server"), named(metals, "metal"), named(racks, "rack"))
 }
 
 fn show(server: &Server, (group, version): (&'static str, &'static str), plural: &'static str) -> Show {
@@ -322,9 +354,12 @@ fn show(server: &Server, (group, version): (&'static str, &'static str), plural:
 }
 
 /// Who runs on a host: whoever its anchor names, and also every machine that was named after it, whatever the host says.
-fn tenant(host: Show, machine: Show, machines: Vec<String>, metals: Metals) -> Tenant {
+fn tenant(host: Show, machine: Show, machines: Vec<String>, metals: Metals, racks: Racks) -> Tenant {
     Arc::new(move |name| {
         if let Some(tenant) = metal_judge::tenant(&metals, name) {
+            return Some(tenant);
+        }
+        if let Some(tenant) = rack_judge::tenant(&racks, name) {
             return Some(tenant);
         }
         let host = host(name)?;
@@ -345,7 +380,8 @@ async fn furnish(client: &Client) {
     let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).unwrap();
     Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    for definition in api::crds().into_iter().chain(api::crd::metal3_crds()) {
+    let dialects = api::crd::metal3_crds().into_iter().chain(api::crd::ironcore_crds());
+    for definition in api::crds().into_iter().chain(dialects) {
         definitions.create(&PostParams::default(), &definition).await.unwrap();
         await_condition(definitions.clone(), &definition.name_any(), conditions::is_crd_established()).await.unwrap();
     }

@@ -56,6 +56,13 @@ pub(super) enum Turn {
     ChangeConsumer,
     MetalLosesStatus,
     Rival,
+    ClaimServer,
+    DropClaim,
+    OtherImage,
+    ServerLoses,
+    LoseBmc,
+    Maintain,
+    Operate,
     Peace,
 }
 
@@ -66,6 +73,10 @@ enum Subject {
     Host,
     /// A BareMetalHost.
     Metal,
+    /// A Server, or a claim on one.
+    Rack,
+    /// A BareMetalHost or a Server.
+    Taken,
     /// Any server, an operator, or the API server.
     Any,
 }
@@ -96,15 +107,22 @@ impl Turn {
             | Self::CreateMetal
             | Self::ChangeConsumer
             | Self::MetalLosesStatus
-            | Self::Rival
-            | Self::Peace => Subject::Metal,
+            | Self::Rival => Subject::Metal,
+            Self::ClaimServer
+            | Self::DropClaim
+            | Self::OtherImage
+            | Self::ServerLoses
+            | Self::LoseBmc
+            | Self::Maintain
+            | Self::Operate => Subject::Rack,
+            Self::Peace => Subject::Taken,
             _ => Subject::Host,
         }
     }
 }
 
 /// By how often they happen: about as many claims by hand as by machines.
-const TURNS: [(Turn, u32); 42] = [
+const TURNS: [(Turn, u32); 49] = [
     (Turn::Claim, 9),
     (Turn::Release, 5),
     (Turn::ClaimVanishes, 1),
@@ -146,6 +164,13 @@ const TURNS: [(Turn, u32); 42] = [
     (Turn::ChangeConsumer, 3),
     (Turn::MetalLosesStatus, 3),
     (Turn::Rival, 3),
+    (Turn::ClaimServer, 20),
+    (Turn::DropClaim, 8),
+    (Turn::OtherImage, 3),
+    (Turn::ServerLoses, 6),
+    (Turn::LoseBmc, 3),
+    (Turn::Maintain, 8),
+    (Turn::Operate, 6),
     (Turn::Peace, 6),
 ];
 
@@ -154,6 +179,8 @@ impl Stage {
         let is_possible = |turn: Turn| match turn.subject() {
             Subject::Host => !self.names.is_empty(),
             Subject::Metal => !self.metal_names.is_empty(),
+            Subject::Rack => !self.rack_names.is_empty(),
+            Subject::Taken => !self.metal_names.is_empty() || !self.rack_names.is_empty(),
             Subject::Any => true,
         };
         let possible: Vec<_> = TURNS.into_iter().filter(|(turn, _)| is_possible(*turn)).collect();
@@ -173,7 +200,9 @@ impl Stage {
         let hosts: Vec<_> = match turn.subject() {
             Subject::Host => self.names.clone(),
             Subject::Metal => self.metal_names.clone(),
-            Subject::Any => self.names.iter().chain(&self.metal_names).cloned().collect(),
+            Subject::Rack => self.rack_names.clone(),
+            Subject::Taken => [self.metal_names.clone(), self.rack_names.clone()].concat(),
+            Subject::Any => [self.names.clone(), self.metal_names.clone(), self.rack_names.clone()].concat(),
         };
         let host = hosts[self.random.usize(..hosts.len())].clone();
         let living: Vec<_> = match turn {
@@ -182,6 +211,7 @@ impl Stage {
             | Turn::RecreateMachine
             | Turn::MachineLosesStatus
             | Turn::CorrectImage => self.machines.keys().cloned().collect(),
+            Turn::DropClaim | Turn::OtherImage => self.racks.claims().keys().cloned().collect(),
             _ => Vec::new(),
         };
         let machines = if living.is_empty() { &self.machine_names } else { &living };
@@ -275,7 +305,7 @@ impl Stage {
                 self.change_password(name);
                 let seconds = self.random.u64(0..30);
                 self.run_for(Duration::from_secs(seconds)).await?;
-                self.put_secret(name).await;
+                self.put_password(name).await;
             }
             Turn::ByHand => {
                 let is_on = self.servers.server(name).power() == PowerState::On;
@@ -308,6 +338,13 @@ impl Stage {
             Turn::ChangeConsumer => self.change_consumer(name).await,
             Turn::MetalLosesStatus => self.metal_loses_status(name).await,
             Turn::Rival => self.rival(name).await,
+            Turn::ClaimServer => self.claim_server(machine).await,
+            Turn::DropClaim => self.drop_claim(machine).await,
+            Turn::OtherImage => self.order_other_image(machine).await,
+            Turn::ServerLoses => self.server_loses(name).await,
+            Turn::LoseBmc => self.lose_bmc(name).await,
+            Turn::Maintain => self.maintain(name).await,
+            Turn::Operate => self.operate(name).await,
             // Long enough for a server to run undisturbed, so that what follows finds it in use.
             Turn::Peace => self.run_for(Duration::from_mins(10)).await?,
         }
@@ -317,6 +354,7 @@ impl Stage {
     /// Somebody at the server.
     fn press(&mut self, name: &str, reset: ResetType) {
         self.metals.stir(name);
+        self.racks.stir(name);
         self.servers.press(name, reset);
         self.pressed.insert(name.to_owned());
     }
@@ -334,11 +372,13 @@ impl Stage {
         for operator in &self.operators {
             operator.life.spare();
         }
-        for name in [self.names.clone(), self.metal_names.clone()].concat() {
+        self.is_calm = true;
+        for name in [self.names.clone(), self.metal_names.clone(), self.rack_names.clone()].concat() {
             self.servers.bmc(&name).faults().clear();
-            self.put_secret(&name).await;
+            self.put_password(&name).await;
         }
         self.calm_metals().await;
+        self.calm_racks().await;
         for name in self.names.clone() {
             if self.random.bool() {
                 self.lift_quarantine(&name).await;

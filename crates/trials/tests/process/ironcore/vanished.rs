@@ -49,12 +49,12 @@ impl Loss {
         match self {
             Self::Status => site.servers().edit_status(SERVER, Value::Null).await,
             Self::State(state) => {
-                site.servers().edit_status(SERVER, json!({ "state": state, "powerState": "Off" })).await
+                site.servers().edit_status(SERVER, json!({ "state": state, "powerState": "Off" })).await;
             }
             Self::Record => site.servers().edit_status(SERVER, json!({ "record": null })).await,
             Self::ClaimReference => site.servers().edit(SERVER, json!({ "spec": { "serverClaimRef": null } })).await,
             Self::BootReference => {
-                site.servers().edit(SERVER, json!({ "spec": { "bootConfigurationRef": null } })).await
+                site.servers().edit(SERVER, json!({ "spec": { "bootConfigurationRef": null } })).await;
             }
             Self::BootConfiguration => site.boot_configurations().remove(NODE).await,
             Self::Phase => site.claims().edit_status(NODE, Value::Null).await,
