@@ -99,26 +99,19 @@ impl Companions {
         }
     }
 
-    /// Makes an object if there is none of its name.
+    /// Makes an object if there is none of its name. It may be asked for again before the watch has caught up, and after somebody has
+    /// deleted the object; the API server tells these apart.
     async fn create(&self, id: &ObjectId, resource: &ApiResource, wanted: &Value) -> Result<(), WriteError> {
-        if self.written().get(id).is_some_and(|last| last.wanted == *wanted) {
-            return Ok(());
-        }
         let object = serde_json::from_value(wanted.clone());
         let object: DynamicObject =
             object.map_err(|error| WriteError::of(id, "the object", kube::Error::SerdeError(error)))?;
         let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
         let created = self.api(id, resource).create(&params, &object).await;
-        self.metrics.api_write(self.name, "companion", created.is_ok());
+        let is_there = matches!(&created, Err(kube::Error::Api(status)) if status.code == 409);
+        self.metrics.api_write(self.name, "companion", created.is_ok() || is_there);
         match created {
-            Ok(created) => {
-                let version = created.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0);
-                self.written().insert(id.clone(), Written { wanted: wanted.clone(), version });
-                Ok(())
-            }
-            // Somebody else has made it.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            Err(error) => Err(WriteError::of(id, "the object", error)),
+            Err(error) if !is_there => Err(WriteError::of(id, "the object", error)),
+            _ => Ok(()),
         }
     }
 

@@ -120,19 +120,19 @@ impl std::fmt::Display for DialectArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "metal-operator's kinds (--dialects ironcore)")]
 pub(crate) struct IronCoreArgs {
-    /// Which devices are BMCs: a file with MAC prefixes, as metal-operator reads it
+    /// Which Endpoints are BMCs, by the beginnings of their MAC addresses, and their factory passwords: a file in metal-operator's format
     #[arg(long, value_name = "FILE", env = "BESKAR7_MAC_PREFIXES_FILE")]
     mac_prefixes_file: Option<PathBuf>,
-    /// Switch off servers that run when they are first seen; otherwise they stay Initial until they are off
+    /// Switch off Servers that run when they are first seen; otherwise they stay Initial until they are off
     #[arg(long, value_name = "BOOL", hide_possible_values = true, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set, env = "BESKAR7_ENFORCE_FIRST_BOOT")]
     enforce_first_boot: bool,
     /// Keep released servers in Cleanup until somebody says that their disks are wiped
     #[arg(long, value_name = "BOOL", hide_possible_values = true, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set, env = "BESKAR7_REQUIRE_SANITIZED")]
     require_sanitized: bool,
-    /// Do not check certificates of BMCs, unless the annotation beskar7.io/bmc-trust says otherwise
+    /// Accept any certificate of a BMC, unless the annotation beskar7.io/bmc-trust names the one to accept
     #[arg(long, value_name = "BOOL", hide_possible_values = true, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set, env = "BESKAR7_SKIP_CERT_VALIDATION")]
     skip_cert_validation: bool,
-    /// Scheme of BMCs whose protocol names none: http or https
+    /// Scheme for BMCs whose protocol names none: http or https
     #[arg(long, value_name = "SCHEME", default_value = "https", env = "BESKAR7_PROTOCOL", value_parser = ["http", "https"], hide_possible_values = true)]
     protocol: String,
 }

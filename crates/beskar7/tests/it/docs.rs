@@ -170,6 +170,36 @@ fn every_metric_is_explained() {
     assert_lists(page, &listed(&doc(page), "| metric |"), &known.collect());
 }
 
+/// Functions of all sources.
+fn functions() -> Names {
+    let mut folders = vec![workspace().join("crates")];
+    let mut found = Names::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(path).unwrap();
+                let named = text.split("fn ").skip(1).filter_map(|after| after.split('(').next());
+                found.extend(named.map(str::to_owned));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_test_that_is_named_for_metal_operators_kinds_exists() {
+    let text = doc("reference/ironcore.md");
+    let is_test = |name: &&str| name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let tests: Names = text.lines().flat_map(|line| backquoted(line).filter(is_test).map(str::to_owned)).collect();
+    assert!(tests.len() > 30, "{tests:?}");
+    let functions = functions();
+    let missing: Vec<_> = tests.difference(&functions).collect();
+    assert!(missing.is_empty(), "docs/reference/ironcore.md: there is no test {missing:#?}");
+}
+
 #[test]
 fn a_name_that_is_missing_or_invented_is_found() {
     let page =

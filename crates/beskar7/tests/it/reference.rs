@@ -40,7 +40,7 @@ fn the_pages_of_fields_say_what_the_crds_say() {
     keep(
         "ironcore-fields.md",
         &page_of_fields(
-            "Fields of metal-operator's kinds\n\nEvery field, from the CRDs in `config/crd/ironcore`. They are those of IronCore's metal-operator v0.7, except for `status.record`, the conditions of Endpoints and ServerClaims, and the rules of BMCSecrets. These are the definitions only: no dialect acts on them yet. `kubectl explain srv.spec --recursive` prints the same. **Bold** fields are required.",
+            "Fields of metal-operator's kinds\n\nEvery field, from the CRDs in `config/crd/ironcore`. They are those of IronCore's metal-operator v0.7, except for `status.record`, the conditions of Endpoints and ServerClaims, and the rules of BMCSecrets. What is done for them is in [use/ironcore.md](../use/ironcore.md). `kubectl explain srv.spec --recursive` prints the same. **Bold** fields are required.",
             &api::ironcore_crds(),
         ),
     );

@@ -198,6 +198,38 @@ async fn taints_and_a_cordon_keep_claims_away_that_do_not_tolerate_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_claim_waits_for_a_server_that_is_not_available() {
+    let scene = site(&["server-0"]).await;
+    let server = of("server-0");
+    scene.servers.press("server-0", sim::ResetType::On);
+    scene.until_power("server-0", PowerState::On).await;
+    scene.add_bmc("server-0").await;
+    scene.until_ready::<Server>(&server, "WaitingForServerOff").await;
+    scene.claim("node", json!({"serverRef": {"name": server}})).await;
+    let told = scene.until_ready::<ServerClaim>("node", "NoServer").await;
+    assert!(told.contains("is Initial"), "{told}");
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let shown = scene.object::<Server>(&server);
+    assert_eq!((&shown["spec"]["serverClaimRef"], &shown["status"]["state"]), (&Value::Null, &json!("Initial")));
+    scene.servers.press("server-0", sim::ResetType::ForceOff);
+    scene.until_bound("node").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_toleration_of_the_same_value_is_enough_and_a_taint_of_another_effect_keeps_nobody_away() {
+    let scene = available(&["server-0"]).await;
+    let taints = json!([
+        {"key": "slow", "value": "disk", "effect": "NoBind"},
+        {"key": "old", "effect": "Evict"},
+    ]);
+    scene.edit::<Server>(&of("server-0"), json!({"spec": {"taints": taints}})).await;
+    scene.claim("other", json!({"tolerations": [{"key": "slow", "value": "fan"}]})).await;
+    scene.until_ready::<ServerClaim>("other", "NoServer").await;
+    scene.claim("node", json!({"tolerations": [{"key": "slow", "operator": "Equal", "value": "disk"}]})).await;
+    scene.until_bound("node").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_two_claims_for_one_server_the_older_one_gets_it() {
     let scene = available(&["server-0"]).await;
     scene.claim("a", json!({})).await;

@@ -124,6 +124,27 @@ async fn a_server_that_runs_when_it_is_first_seen_is_switched_off_where_that_is_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bmc_that_is_deleted_is_made_again_from_its_endpoint_with_the_secret_that_there_is() {
+    let scene = site(&["server-0"]).await;
+    scene.add_endpoint("device", "23:11:8A:33:CF:EA").await;
+    scene.until_server("device-system-0", "Available").await;
+    let secret = scene.object::<BmcSecret>("device");
+    for _ in 0..2 {
+        let before = scene.object::<Bmc>("device")["metadata"]["uid"].clone();
+        scene.drop_object::<Bmc>("device").await;
+        scene
+            .until("there is another one", |scene| {
+                let uid = scene.object::<Bmc>("device")["metadata"]["uid"].clone();
+                !uid.is_null() && uid != before
+            })
+            .await;
+        scene.until_ready::<Server>("device-system-0", "Available").await;
+    }
+    assert_eq!(scene.object::<BmcSecret>("device"), secret);
+    assert!(scene.object::<Server>("device-system-1").is_null(), "it is the same server");
+}
+
+#[tokio::test(start_paused = true)]
 async fn labels_of_a_bmc_are_those_of_its_servers_too() {
     let scene = available(&["server-0"]).await;
     scene.edit::<Server>(&of("server-0"), json!({"metadata": {"labels": {"own": "yes"}}})).await;

@@ -4,6 +4,7 @@ mod claims;
 mod discovery;
 mod input;
 mod maintenance;
+mod parking;
 mod safety;
 
 use std::sync::Arc;
