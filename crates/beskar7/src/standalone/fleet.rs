@@ -97,20 +97,23 @@ const NETWORK: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
 /// Where a simulated BMC is, by its number.
 fn device(number: usize) -> Device {
     let number = u32::try_from(number).unwrap_or(u32::MAX);
-    let [a, b, c] = PREFIX;
-    let [_, d, e, f] = number.to_be_bytes();
+    let [_, own @ ..] = number.to_be_bytes();
     Device {
         // The first address is that of the network.
         ip: Ipv4Addr::from_bits(NETWORK.to_bits().saturating_add(number).saturating_add(1)).into(),
-        mac: format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}"),
+        mac: mac(&[PREFIX, own].concat()),
     }
+}
+
+/// A MAC address, or the beginning of one.
+fn mac(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }
 
 /// Tells the operator how it knows simulated BMCs.
 pub(crate) fn introduce(kinds: &[&'static dyn HostKind], fleet: &Fleet, settings: &mut Settings) {
     let Some(Credentials { username, password }) = fleet.bmcs().first().map(Bmc::credentials) else { return };
-    let mac_prefix = PREFIX.iter().map(|byte| format!("{byte:02x}")).collect();
-    let devices = Devices { mac_prefix, username, password };
+    let devices = Devices { mac_prefix: mac(&PREFIX).replace(':', ""), username, password };
     for kind in kinds {
         kind.introduce(&devices, settings);
     }

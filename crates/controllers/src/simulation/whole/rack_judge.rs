@@ -93,12 +93,11 @@ impl Stage {
             Some((_, claim)) if claim.on && server.power() != PowerState::On => wrong("does not run"),
             Some((_, claim)) if claim.on && is_certain && !booted => wrong("has booted something else"),
             Some((_, claim)) if !claim.on && is_certain && server.power() != PowerState::Off => wrong("runs"),
-            Some(_) => None,
             None if shown["status"]["state"] != states::AVAILABLE => wrong("is not available"),
             None if server.power() != PowerState::Off => wrong("is free and runs"),
             None if is_certain && server.boot.enabled != Enabled::Disabled => wrong("is free with a boot override"),
             None if shown["spec"].get("serverClaimRef").is_some() => wrong("is free and has a claim"),
-            None => None,
+            Some(_) | None => None,
         }
     }
 
