@@ -35,8 +35,11 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let boot = args.boot.open(&args.own_namespace(&surroundings))?;
     let settings = Arc::new(Settings { ironcore: args.ironcore.settings()? });
     let config = Config { boot, settings, ..args.config(&surroundings) };
-    let access = args.cluster.access().await?;
     let kinds = args.dialects.kinds();
+    if let (Some(_), Some(kind)) = (&config.namespace, kinds.iter().find(|kind| !kind.has_namespaces())) {
+        bail!("{}s have no namespace: leave --namespace out", kind.resource().kind);
+    }
+    let access = args.cluster.access().await?;
     let checks = async {
         for kind in &kinds {
             access.hosts(*kind, config.namespace.as_deref()).check().await?;

@@ -153,6 +153,10 @@ async fn values_that_make_no_sense_are_explained() {
         (&["run", "--leader-elect-lease-duration", "15"], "such as 15s"),
         (&["run", "--bmc-concurrency", "0"], "--bmc-concurrency"),
         (&["run", "--dialects", "beskar7,openstack"], "there is no dialect \"openstack\"; this version knows: beskar7"),
+        (
+            &["run", "--namespace", "lab", "--dialects", "beskar7,ironcore"],
+            "Servers have no namespace: leave --namespace out",
+        ),
         (&["standalone", "--dialects", "all"], "there is no dialect \"all\"; this version knows: beskar7"),
         (&["hosts", "--dialects", "openstack"], "there is no dialect \"openstack\"; this version knows: beskar7"),
         (&["power", "off", "a", "--dialects", "beskar7,openstack"], "there is no dialect \"openstack\""),

@@ -55,6 +55,11 @@ impl Words for ServerWords {
         names::OPERATION
     }
 
+    /// The id is a version of the object, which tells nobody anything.
+    fn restart_request(&self, _: &str) -> String {
+        format!("request by the annotation {}", self.restart())
+    }
+
     fn to_restart(&self) -> String {
         format!("annotate the Server with {}: {}", names::OPERATION, operations::GRACEFUL_RESTART_SERVER)
     }

@@ -55,6 +55,14 @@ pub trait Words {
     fn restart(&self) -> &'static str {
         "the restart request"
     }
+    /// The restart request with this id.
+    fn restart_request(&self, id: &str) -> String {
+        if id.is_empty() {
+            format!("restart request ({})", self.restart())
+        } else {
+            format!("restart request \"{id}\" ({})", self.restart())
+        }
+    }
     /// How to request a restart.
     fn to_restart(&self) -> String {
         "ask for a restart".to_owned()
@@ -545,8 +553,7 @@ impl Cause {
     pub fn tell(&self, words: &dyn Words) -> String {
         match self {
             Self::PowerRequest { online } => words.power_is(*online),
-            Self::RestartRequest { id } if id.is_empty() => format!("restart request ({})", words.restart()),
-            Self::RestartRequest { id } => format!("restart request \"{id}\" ({})", words.restart()),
+            Self::RestartRequest { id } => words.restart_request(id),
             Self::Deployment { consumer: Some(consumer) } => format!("deployment for {consumer}"),
             Self::Deployment { consumer: None } => "deployment for the host's owner".to_owned(),
             Self::Maintenance => "maintenance of the host".to_owned(),
