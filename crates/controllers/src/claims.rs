@@ -2,11 +2,13 @@
 //!
 //! Every write bears the resourceVersion that it was decided on.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::capi::BLOCK_MOVE_ANNOTATION;
 use engine::claim::{self, Act, Goal, Memory, Owner, Refusal, Sight, Standing, step};
+use engine::failure::Failure;
 use engine::host::Consumer;
 use engine::placement::{BootWay, Pool, Request};
 use jiff::{SignedDuration, Timestamp};
@@ -111,6 +113,10 @@ pub(crate) trait ClaimDialect: Send + Sync + 'static {
     fn change(_: &ClaimView<'_, Self::Claim>, _: &Decided<'_>) -> Option<Value> {
         None
     }
+    /// The Secret that its host needs, as somebody else is to hand it over: which, the field that names it, and the key that it must have.
+    fn needs(_: &ClaimView<'_, Self::Claim>) -> Option<(ObjectId, &'static str, &'static str)> {
+        None
+    }
     /// Objects that are kept beside it.
     fn companions(_: &ClaimView<'_, Self::Claim>, _: &Decided<'_>) -> Vec<Companion> {
         Vec::new()
@@ -147,6 +153,8 @@ pub(crate) struct Decided<'a> {
     pub(crate) holding: Option<&'a Holding>,
     /// Whether Cluster API's Machine waits for bootstrap data.
     pub(crate) machine: Option<&'a claim::Machine>,
+    /// What is wrong with the Secret that its host needs.
+    pub(crate) lack: Option<&'a Failure>,
 }
 
 /// What all reconciles of one dialect share.
@@ -169,7 +177,12 @@ pub(crate) struct ClaimLoop<D: ClaimDialect> {
     pub(crate) dependents: Arc<Dependents>,
     pub(crate) related: Related,
     pub(crate) companions: Companions,
+    /// What was found out about Secrets, and in which version.
+    pub(crate) lacks: Lacks,
 }
+
+/// What is wrong with Secrets that hosts need, by the version that was read.
+pub(crate) type Lacks = Mutex<HashMap<ObjectId, (String, Option<Failure>)>>;
 
 impl<D: ClaimDialect> Loop for ClaimLoop<D> {
     type Object = D::Claim;
@@ -503,8 +516,25 @@ impl<D: ClaimDialect> ClaimLoop<D> {
         Ok(Next::Rest(None))
     }
 
+    /// What is wrong with the Secret that the host of a claim needs. It is read once for each version.
+    async fn lack(&self, view: &ClaimView<'_, D::Claim>) -> Option<Failure> {
+        let (id, field, key) = D::needs(view)?;
+        let version = self.vault.version(&id);
+        let known = |lacks: MutexGuard<'_, HashMap<ObjectId, (String, Option<Failure>)>>| {
+            lacks.get(&id).filter(|(known, _)| *known == version).map(|(_, lack)| lack.clone())
+        };
+        if let Some(lack) = known(self.lacks.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return lack;
+        }
+        let lack = self.vault.lack(&id, field, key).await;
+        let mut lacks = self.lacks.lock().unwrap_or_else(PoisonError::into_inner);
+        lacks.insert(id.clone(), (self.vault.version(&id), lack.clone()));
+        lack
+    }
+
     /// Writes the status if it says something new, and answers with the object as it is then.
     async fn tell(&self, view: &ClaimView<'_, D::Claim>, decision: &Decision) -> Result<Option<D::Claim>, WriteError> {
+        let lack = self.lack(view).await;
         let decided = Decided {
             standing: &decision.step.standing,
             refusals: &decision.step.refusals,
@@ -513,6 +543,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                 Owner::Machine(machine) => Some(machine),
                 _ => None,
             },
+            lack: lack.as_ref(),
         };
         for companion in D::companions(view, &decided) {
             self.companions.settle(&companion, &self.related).await?;

@@ -357,6 +357,15 @@ impl Vault {
         Ok(self.known_credentials(&text("username")?, &text("password")?))
     }
 
+    /// What is wrong with an object that must have this key, which that field names. `None` if nothing is, or if that cannot be told now.
+    pub(crate) async fn lack(&self, id: &ObjectId, field: &str, key: &str) -> Option<Failure> {
+        match self.read(id, field).await {
+            Ok(data) if data.get(key).is_some_and(|value| !value.0.is_empty()) => None,
+            Ok(_) => Some(missing(id, key, "is missing or empty")),
+            Err(failure) => Some(failure).filter(|failure| failure.kind == Kind::SecretNotFound),
+        }
+    }
+
     /// Whom to believe that it is the BMC. That field names the Secret, if there is one.
     pub async fn trust(&self, wish: &TrustWish, field: &str) -> Result<Trust, Failure> {
         let secret = match wish {

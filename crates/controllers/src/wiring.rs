@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use crate::brake::Brake;
-use crate::claims::{ClaimDialect, ClaimLoop};
+use crate::claims::{ClaimDialect, ClaimLoop, Lacks};
 use crate::cluster_api::ClusterApi;
 use crate::clusters::{ClusterDialect, ClusterLoop};
 use crate::companions::Companions;
@@ -190,6 +190,7 @@ impl<'a> Wiring<'a> {
             companions: self.companions(C::NAME, C::OURS),
             image_check: shared.depot.clone().map(|depot| ImageCheck::new(depot, shared.wake.clone())),
             vault: shared.vault.clone(),
+            lacks: Lacks::default(),
         };
         self.has_cluster_api |= C::CLUSTER_API;
         self.drive_when_complete(work, hosts, &C::relatives());

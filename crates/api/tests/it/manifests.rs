@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use api::beskar7::{
     Beskar7ClusterSpec, Beskar7MachineSpec, Beskar7MachineTemplateSpec, PhysicalHost, PhysicalHostSpec,
 };
+use api::ironcore::{
+    BmcSpec, EndpointSpec, ServerClaimSpec, ServerMaintenanceSpec, ServerReadinessRuleSpec, ServerSpec,
+};
 use api::metal3::BareMetalHostSpec;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -95,16 +98,24 @@ fn is_kept(object: &Value) {
         "Beskar7Machine" => spec::<Beskar7MachineSpec>(given),
         "Beskar7MachineTemplate" => spec::<Beskar7MachineTemplateSpec>(given),
         "Beskar7Cluster" => spec::<Beskar7ClusterSpec>(given),
-        "BareMetalHost" => {
-            // The type writes what Go never leaves out, too.
-            let mut kept = spec::<BareMetalHostSpec>(given);
-            keep_given(&mut kept, given);
-            kept
-        }
-        "Secret" => return,
+        "BareMetalHost" => given_of(&spec::<BareMetalHostSpec>(given), given),
+        "Endpoint" => given_of(&spec::<EndpointSpec>(given), given),
+        "BMC" => given_of(&spec::<BmcSpec>(given), given),
+        "Server" => given_of(&spec::<ServerSpec>(given), given),
+        "ServerClaim" => given_of(&spec::<ServerClaimSpec>(given), given),
+        "ServerMaintenance" => given_of(&spec::<ServerMaintenanceSpec>(given), given),
+        "ServerReadinessRule" => given_of(&spec::<ServerReadinessRuleSpec>(given), given),
+        "Secret" | "BMCSecret" => return,
         other => panic!("nobody checks a {other}"),
     };
     assert_eq!(&kept, given, "{}", object["metadata"]["name"]);
+}
+
+/// Those fields that were given: the types write what Go never leaves out, too.
+fn given_of(kept: &Value, given: &Value) -> Value {
+    let mut kept = kept.clone();
+    keep_given(&mut kept, given);
+    kept
 }
 
 /// Leaves only those fields that were given.

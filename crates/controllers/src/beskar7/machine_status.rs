@@ -388,7 +388,7 @@ mod tests {
         )
         .unwrap();
         let ready = |standing: &Standing| {
-            told(&view(&claim), &Decided { standing, refusals: &[], holding: None, machine: None }).ready
+            told(&view(&claim), &Decided { standing, refusals: &[], holding: None, machine: None, lack: None }).ready
         };
         for fault in [false, true] {
             let Finding { severity, reason, message, .. } = ready(&standing("Maintenance", fault));
@@ -425,7 +425,7 @@ mod tests {
             let address = |address: &&str| Address { kind: "InternalIP".to_owned(), address: (*address).to_owned() };
             holding.addresses = addresses.iter().map(address).collect();
             let (standing, holding) = (&standing, Some(&holding));
-            project(&view(claim), &Decided { standing, refusals: &[], holding, machine: None }).unwrap()
+            project(&view(claim), &Decided { standing, refusals: &[], holding, machine: None, lack: None }).unwrap()
         };
         let told = |status: &Beskar7MachineStatus| {
             let condition = status.condition(types::STATIC_IP_IN_EFFECT)?;

@@ -11,6 +11,7 @@ use engine::claim::{Binds, Goal, Leave, Memory, Refused, Road, Standing};
 use engine::host::{Consumer, Phase};
 use engine::placement::{BootWay, Pool, Request, Requirements, Selector, Toleration};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
@@ -54,7 +55,11 @@ impl ClaimDialect for ServerClaims {
         let namespace = view.claim.namespace();
         let configuration = ObjectId::named::<ServerBootConfiguration>(namespace.as_deref(), &view.claim.name_any());
         let is_bound = view.claim.spec.server_ref.is_some();
-        [configuration].into_iter().chain(is_bound.then(ObjectId::all::<ServerMaintenance>)).collect()
+        [configuration]
+            .into_iter()
+            .chain(ignition(view.claim))
+            .chain(is_bound.then(ObjectId::all::<ServerMaintenance>))
+            .collect()
     }
 
     fn is_left_alone(claim: &ServerClaim) -> bool {
@@ -175,6 +180,11 @@ impl ClaimDialect for ServerClaims {
         (is_needed != is_told).then(|| json!({ "metadata": { "labels": labels } }))
     }
 
+    fn needs(view: &ClaimView<'_, ServerClaim>) -> Option<(ObjectId, &'static str, &'static str)> {
+        let secret = ignition(view.claim)?;
+        Some((secret, "spec.ignitionSecretRef", names::IGNITION_KEY))
+    }
+
     fn companions(view: &ClaimView<'_, ServerClaim>, decided: &Decided<'_>) -> Vec<Companion> {
         let (claim, name, namespace) = (view.claim, view.claim.name_any(), view.claim.namespace());
         let server = match decided.standing {
@@ -220,6 +230,12 @@ impl ClaimDialect for ServerClaims {
             _ => None,
         }
     }
+}
+
+/// The Secret with what the boot provider hands to the server.
+fn ignition(claim: &ServerClaim) -> Option<ObjectId> {
+    let reference = claim.spec.ignition_secret_ref.as_ref()?;
+    Some(ObjectId::named::<Secret>(claim.namespace().as_deref(), &reference.name))
 }
 
 fn consumer(claim: &ServerClaim) -> Consumer {
@@ -268,6 +284,9 @@ fn bound(claim: &ServerClaim, decided: &Decided<'_>, server: &str, is_off: bool)
         return not(reasons::SERVER_FAULTY, format!("Server {server}: {}", fault.message));
     }
     let has_booted = host.is_some_and(|host| host.phase == Phase::Provisioned);
+    if let Some(lack) = decided.lack.filter(|_| !has_booted) {
+        return not(lack.kind.reason(), lack.to_string());
+    }
     match claim.spec.power.as_str() {
         power::ON if has_booted && !is_off => finding(types::READY, true, reasons::SERVER_RUNS),
         power::ON => {

@@ -2,7 +2,7 @@
 
 use api::ironcore::Server;
 use api::ironcore::names::{self, operations};
-use engine::host::{HeldOff, Manner, Phase, Restart};
+use engine::host::{HeldOff, Manner, Phase, Record, Restart};
 use engine::server::PowerState;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
@@ -21,6 +21,14 @@ pub(super) fn restart(server: &Server) -> Option<Restart> {
         operations::POWER_CYCLE_SERVER => Some(Restart::OffThenOn(Manner::Hard)),
         _ => None,
     }
+}
+
+/// Distinguishes a restart request from the last one that was carried out. The annotation was removed then, so one that is there is new,
+/// whatever it says. The id stays the same until the request is carried out.
+pub(super) fn restart_id(server: &Server, record: Option<&Record>) -> Option<String> {
+    restart(server)?;
+    let (asked, last) = (asked(server)?, record.and_then(|record| record.rebooted.as_deref()));
+    Some(if last == Some(asked) { format!("{asked} again") } else { asked.to_owned() })
 }
 
 /// Whether its power is to be cut once.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::beskar7::names as common;
 use api::ironcore::names::{self, operations};
-use api::ironcore::states::{boot, power, reclaim, server as states};
+use api::ironcore::states::{boot, claim as phases, power, reclaim, server as states};
 use api::ironcore::{
     Bmc, BmcSecret, Endpoint, Server, ServerBootConfiguration, ServerClaim, ServerClaimReference, ServerMaintenance,
     ServerReadinessRule, ServerStatus,
@@ -90,7 +90,7 @@ impl HostDialect for Servers {
     }
 
     fn proof(view: &View<'_, Server>) -> Option<Proof> {
-        Some(proof(view.object))
+        Some(proof(view.object, view.related))
     }
 
     fn connection(view: &View<'_, Server>, _: Option<&Anchor>) -> Result<Connection, Failure> {
@@ -211,7 +211,7 @@ pub(super) fn goal(server: &Server, related: &Related, settings: &Settings) -> G
         newcomer: if settings.enforce_first_boot { Newcomer::SwitchOff } else { Newcomer::AwaitOff },
         gentle_release: true,
         inspect: annotation(INSPECT),
-        reboot: operation::restart(server).map(|_| server.resource_version().unwrap_or_default()),
+        reboot: operation::restart_id(server, Servers::record(server).as_ref()),
         restart: operation::restart(server).unwrap_or_default(),
         held_off: operation::cut(server),
         release: annotation(RELEASE),
@@ -354,13 +354,20 @@ fn gate(server: &Server, wish: &Wish, related: &Related) -> Gate {
 
 /// What upstream has written down of a server that we know nothing of. What it shows of the power may be old, so a server that somebody has
 /// is never taken for one that is off.
-fn proof(server: &Server) -> Proof {
+fn proof(server: &Server, related: &Related) -> Proof {
     let is_known = server.finalizers().iter().any(|finalizer| finalizer == names::SERVER_FINALIZER);
     let state = server.status.as_ref().map_or("", |status| status.state.as_str());
-    let is_claimed = server.spec.server_claim_ref.is_some();
+    let claim = server.spec.server_claim_ref.as_ref();
+    let is_claimed = claim.is_some();
+    // The claim may remember what the server has lost.
+    let is_bound = claim
+        .and_then(|claim| related.get::<ServerClaim>(Some(&claim.namespace), &claim.name))
+        .filter(|claim| claim.status.as_ref().is_some_and(|status| status.phase == phases::BOUND))
+        .and_then(|claim| claim.spec.server_ref.clone())
+        .is_some_and(|bound| bound.name == server.name_any());
     match state {
         states::RESERVED | states::MAINTENANCE | states::PARKED | states::CLEANUP if is_claimed => Proof::Deployed,
-        "" if is_claimed && is_known => Proof::Deployed,
+        "" if is_claimed && (is_known || is_bound) => Proof::Deployed,
         _ => Proof::Free,
     }
 }

@@ -1,5 +1,6 @@
 //! Claims: who gets which server, what it boots, and how it is given back.
 
+use k8s_openapi::api::core::v1::Secret;
 use sim::BootSource;
 
 use super::*;
@@ -8,6 +9,8 @@ use super::*;
 async fn a_claim_is_bound_before_the_boot_which_waits_for_the_boot_provider() {
     let scene = available(&["server-0"]).await;
     let server = of("server-0");
+    let data = json!({"stringData": {"ignition": "variant: fcos", "format": "fcos"}});
+    scene.make::<Secret>(json!({"name": "ignition"}), data).await;
     scene.claim("node", json!({"ignitionSecretRef": {"name": "ignition"}})).await;
     let took = scene.until_bound("node").await;
     assert!(took < Duration::from_secs(15), "{took:?}");

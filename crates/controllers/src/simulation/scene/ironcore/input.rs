@@ -1,5 +1,7 @@
 //! What users may get wrong: each mistake is told on the object, and mended as soon as it is put right.
 
+use k8s_openapi::api::core::v1::Secret;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -96,6 +98,26 @@ async fn claims_that_make_no_sense_say_so() {
     let told = scene.until_ready::<ServerClaim>("power", "ClaimInvalid").await;
     assert_eq!(told, "spec.power is \"Maybe\", so the power is left as it is. Write On or Off.");
     assert_eq!(scene.power("server-0"), PowerState::Off);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_secret_lacks_what_the_boot_needs_is_bound_and_says_so() {
+    let scene = available(&["server-0"]).await;
+    scene.claim("node", json!({"ignitionSecretRef": {"name": "ignition"}})).await;
+    scene.until_bound("node").await;
+    let told = scene.until_ready::<ServerClaim>("node", "SecretNotFound").await;
+    assert_eq!(
+        told,
+        "Secret lab/ignition, named in spec.ignitionSecretRef, does not exist. Create it; it is noticed at once."
+    );
+    scene.make::<Secret>(json!({"name": "ignition"}), json!({"stringData": {"format": "fcos"}})).await;
+    let told = scene.until_ready::<ServerClaim>("node", "MissingSecretData").await;
+    assert_eq!(told, "Key ignition of Secret lab/ignition is missing or empty. Set it; the change is noticed at once.");
+    assert_eq!(scene.power("server-0"), PowerState::Off);
+    scene.edit::<Secret>("ignition", json!({"stringData": {"ignition": "variant: fcos"}})).await;
+    scene.until_ready::<ServerClaim>("node", "Booting").await;
+    scene.provide("node", "Ready").await;
+    scene.until_ready::<ServerClaim>("node", "ServerRuns").await;
 }
 
 #[tokio::test(start_paused = true)]
