@@ -46,7 +46,8 @@ impl Scene<'_> {
     /// Goes on if the server is off; if not, switches it off. `scope` is how deep to look afterwards.
     pub(super) fn bring_off(&mut self, seen: &Seen, manner: Manner, scope: Scope) -> Flow {
         if seen.power == PowerState::Off {
-            return self.let_power_settle(scope);
+            // It was seen on before it was asked to shut down, so "off" is not from before its start.
+            return if self.doing(Deed::ShutDown).is_some() { GO_ON } else { self.let_power_settle(scope) };
         }
         self.let_power_arrive(seen, scope, Waiting::PoweringOff)?;
         let now = self.now();
