@@ -116,7 +116,7 @@ fn available(outcome: &Outcome<'_, PhysicalHost>, useless: Option<&Failure>) -> 
             info(reason::CLAIMED, &format!("Claimed by {by}."))
         }
         (Phase::Deprovisioning, _) => info(reason::DEPROVISIONING, "Released; being switched off and cleaned up."),
-        (Phase::Parked | Phase::Detached, _) => {
+        (Phase::Parked | Phase::Lent | Phase::Detached, _) => {
             let why = outcome.host.spec.maintenance.as_ref().and_then(|maintenance| maintenance.reason.as_deref());
             info(
                 reason::MAINTENANCE,
@@ -151,7 +151,7 @@ fn provisioned(outcome: &Outcome<'_, PhysicalHost>) -> Finding {
     let record = &outcome.step.record;
     let phase = record
         .left
-        .filter(|_| matches!(record.phase, Phase::Parked | Phase::Quarantined | Phase::Detached))
+        .filter(|_| matches!(record.phase, Phase::Parked | Phase::Lent | Phase::Quarantined | Phase::Detached))
         .unwrap_or(record.phase);
     let under_way = |reason: &str| match (&record.fault, &record.wait) {
         (Some(fault), _) => failed(type_, &fault.failure),

@@ -141,7 +141,7 @@ fn shows_error(outcome: &Outcome<'_, PhysicalHost>) -> bool {
         && matches!(record.phase, Phase::Registering | Phase::Inspecting | Phase::Available)
 }
 
-const WORDS: [(Phase, &str); 11] = [
+const WORDS: [(Phase, &str); 12] = [
     (Phase::Registering, states::ENROLLING),
     (Phase::Inspecting, states::INSPECTING),
     (Phase::Available, states::AVAILABLE),
@@ -150,6 +150,7 @@ const WORDS: [(Phase, &str); 11] = [
     (Phase::Provisioned, states::PROVISIONED),
     (Phase::Deprovisioning, states::DEPROVISIONING),
     (Phase::Parked, states::MAINTENANCE),
+    (Phase::Lent, states::MAINTENANCE),
     (Phase::Quarantined, states::QUARANTINED),
     (Phase::Detached, "Detached"),
     (Phase::Deleting, states::DELETING),

@@ -245,7 +245,7 @@ mod tests {
             (Phase::Provisioned, Passage::External),
             (Phase::Detached, Passage::Detached),
             (Phase::Parked, Passage::Parked),
-            (Phase::Parked, Passage::Lent),
+            (Phase::Lent, Passage::Lent),
             (Phase::Quarantined, Passage::Quarantined),
             (Phase::Deleting, Passage::Deleted),
             (Phase::Available, Passage::Back),

@@ -4,7 +4,7 @@ use api::ironcore::conditions::{self as types, reasons};
 use api::ironcore::names;
 use api::ironcore::states::server as states;
 use api::ironcore::{Server, ServerStatus};
-use engine::host::{Act, Happening, Passage, Phase, Record, Road, Waiting};
+use engine::host::{Act, Happening, Passage, Phase, Record, Waiting};
 use engine::server::PowerState;
 use kube::ResourceExt;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) fn project(outcome: &Outcome<'_, Server>) -> ServerStatus {
     let (server, record) = (outcome.host, &outcome.step.record);
     let mut status = server.status.clone().unwrap_or_default();
     let before = status.state.clone();
-    state(server, outcome.goal.road, record, &before).clone_into(&mut status.state);
+    state(server, record, &before).clone_into(&mut status.state);
     if record.power != PowerState::Unknown {
         record.power.as_str().clone_into(&mut status.power_state);
     }
@@ -32,16 +32,12 @@ pub(super) fn project(outcome: &Outcome<'_, Server>) -> ServerStatus {
 }
 
 /// The word for the state that a server is in.
-fn state(server: &Server, road: Road, record: &Record, before: &str) -> &'static str {
+fn state(server: &Server, record: &Record, before: &str) -> &'static str {
     let is_free = record.anchor.claim.is_none() && !record.anchor.is_in_use();
     match record.phase {
         Phase::Registering | Phase::Inspecting | Phase::Available if record.fault.is_some() && is_free => states::ERROR,
-        Phase::Parked if road == Road::Lend => states::MAINTENANCE,
         // Until it is off, it is shown in the state that it was in.
-        Phase::Parked
-            if matches!(road, Road::Park | Road::ParkOff)
-                && (record.power == PowerState::Off || server.annotations().contains_key(names::PARKED)) =>
-        {
+        Phase::Parked if record.power == PowerState::Off || server.annotations().contains_key(names::PARKED) => {
             states::PARKED
         }
         Phase::Parked | Phase::Detached => {
@@ -63,6 +59,7 @@ pub(super) fn word(phase: Phase) -> Option<&'static str> {
         Phase::Deprovisioning => Some(states::CLEANUP),
         Phase::Quarantined => Some(states::RELEASED),
         Phase::Parked => Some(states::PARKED),
+        Phase::Lent => Some(states::MAINTENANCE),
         Phase::Detached | Phase::Deleting => None,
     }
 }

@@ -55,9 +55,10 @@ impl Words for ServerWords {
         names::OPERATION
     }
 
-    /// The id is a version of the object, which tells nobody anything.
-    fn restart_request(&self, _: &str) -> String {
-        format!("request by the annotation {}", self.restart())
+    /// Not every request restarts the server: power can also be cut.
+    fn restart_request(&self, id: &str) -> String {
+        let asked = if id.is_empty() { String::new() } else { format!("{id} ") };
+        format!("request {asked}by the annotation {}", self.restart())
     }
 
     fn to_restart(&self) -> String {

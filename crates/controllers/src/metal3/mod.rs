@@ -311,7 +311,7 @@ fn without_heeded(outcome: &Outcome<'_, BareMetalHost>) -> Option<serde_json::Va
 /// The phase that is shown: a detached host keeps its state.
 fn shown_phase(record: &Record) -> Phase {
     match record.phase {
-        Phase::Detached | Phase::Parked | Phase::Quarantined => record.left.unwrap_or(record.phase),
+        Phase::Detached | Phase::Parked | Phase::Lent | Phase::Quarantined => record.left.unwrap_or(record.phase),
         phase => phase,
     }
 }

@@ -102,7 +102,7 @@ pub(super) fn word(phase: Phase) -> Option<&'static str> {
         Phase::Deprovisioning => Some(states::DEPROVISIONING),
         Phase::Deleting => Some(states::DELETING),
         // A host that is set aside keeps its state.
-        Phase::Parked | Phase::Quarantined | Phase::Detached => None,
+        Phase::Parked | Phase::Lent | Phase::Quarantined | Phase::Detached => None,
     }
 }
 

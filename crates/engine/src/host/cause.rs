@@ -55,7 +55,7 @@ impl Scene<'_> {
         let restart = || Cause::RestartRequest { id: self.goal.reboot.clone().unwrap_or_default() };
         match (self.record.phase, deed) {
             (Phase::Deleting, _) => Cause::Deletion,
-            (Phase::Parked, _) => Cause::Maintenance,
+            (Phase::Parked | Phase::Lent, _) => Cause::Maintenance,
             _ if self.record.anchor.lent => Cause::Maintenance,
             (_, Deed::Restart) => restart(),
             (Phase::Deprovisioning, _) => Cause::Release { consumer: consumer() },

@@ -12,7 +12,12 @@ impl Scene<'_> {
     pub(super) fn is_at_rest(&self) -> bool {
         let anchor = &self.record.anchor;
         match self.record.phase {
-            Phase::Available | Phase::Provisioned | Phase::Parked | Phase::Quarantined | Phase::Detached => true,
+            Phase::Available
+            | Phase::Provisioned
+            | Phase::Parked
+            | Phase::Lent
+            | Phase::Quarantined
+            | Phase::Detached => true,
             Phase::Preparing => anchor.milestone == Milestone::None || anchor.lent,
             Phase::Provisioning => self.has_boot_fault() || anchor.lent,
             // The status was lost.
@@ -22,8 +27,8 @@ impl Scene<'_> {
     }
 
     pub(super) fn lend(&mut self) -> Flow {
-        if self.record.phase != Phase::Parked {
-            self.step_aside(Phase::Parked, Passage::Lent);
+        if self.record.phase != Phase::Lent {
+            self.step_aside(Phase::Lent, Passage::Lent);
             // The server may be another one afterwards.
             self.record.inspected = false;
         }

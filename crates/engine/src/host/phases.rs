@@ -76,7 +76,7 @@ impl Scene<'_> {
             Phase::Provisioned => self.keep_provisioned(),
             Phase::Deprovisioning => self.deprovision(),
             // Kubernetes cannot undo a deletion, but a restored backup can.
-            Phase::Parked | Phase::Quarantined | Phase::Detached | Phase::Deleting => self.come_back(),
+            Phase::Parked | Phase::Lent | Phase::Quarantined | Phase::Detached | Phase::Deleting => self.come_back(),
         }
     }
 

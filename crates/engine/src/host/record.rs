@@ -163,6 +163,8 @@ pub enum Phase {
     Deprovisioning,
     /// Under maintenance.
     Parked,
+    /// Lent to somebody for maintenance.
+    Lent,
     /// In quarantine.
     Quarantined,
     /// Not ours for now.
@@ -173,7 +175,7 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in the order of a life.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Registering,
         Self::Inspecting,
         Self::Available,
@@ -182,6 +184,7 @@ impl Phase {
         Self::Provisioned,
         Self::Deprovisioning,
         Self::Parked,
+        Self::Lent,
         Self::Quarantined,
         Self::Detached,
         Self::Deleting,
@@ -189,7 +192,7 @@ impl Phase {
 
     /// Whether the host is set aside, for now or for good.
     pub fn is_aside(self) -> bool {
-        matches!(self, Self::Parked | Self::Quarantined | Self::Detached | Self::Deleting)
+        matches!(self, Self::Parked | Self::Lent | Self::Quarantined | Self::Detached | Self::Deleting)
     }
 
     fn is_unclaimed(self) -> bool {
@@ -207,6 +210,7 @@ impl Phase {
             Self::Provisioned => "Provisioned",
             Self::Deprovisioning => "Deprovisioning",
             Self::Parked => "Parked",
+            Self::Lent => "Lent",
             Self::Quarantined => "Quarantined",
             Self::Detached => "Detached",
             Self::Deleting => "Deleting",

@@ -238,7 +238,7 @@ fn a_lent_server_follows_the_power_that_its_maintenance_wants_and_comes_back() {
         world.goal.road = Road::Lend;
         world.goal.maintenance = maintenance.clone();
         world.run(3600);
-        assert_eq!((world.acts(), world.phase(), world.server.on), (meanwhile, Phase::Parked, runs), "{maintenance:?}");
+        assert_eq!((world.acts(), world.phase(), world.server.on), (meanwhile, Phase::Lent, runs), "{maintenance:?}");
         if maintenance.boot.as_ref().is_some_and(|boot| !boot.gate.open) {
             assert_eq!(world.wait().as_deref(), Some("WaitingForBootPermission"));
         }
@@ -263,11 +263,11 @@ fn a_free_server_that_was_lent_is_registered_anew_and_off_as_before() {
         world.goal.road = Road::Lend;
         world.goal.maintenance = lend(Some(true), boot);
         world.run(3600);
-        assert_eq!((world.phase(), world.server.on, world.anchor().lent), (Phase::Parked, true, true));
+        assert_eq!((world.phase(), world.server.on, world.anchor().lent), (Phase::Lent, true, true));
         // Also if the status is lost meanwhile, it runs on.
         world.status = None;
         world.run(3600);
-        assert_eq!((world.phase(), world.server.on), (Phase::Parked, true));
+        assert_eq!((world.phase(), world.server.on), (Phase::Lent, true));
         world.goal.road = Road::Manage;
         world.run(3600);
         assert_eq!((world.phase(), world.server.on, world.anchor().undo.clone()), (Phase::Available, false, None));
@@ -285,7 +285,7 @@ fn a_server_is_lent_when_nothing_is_under_way() {
     world.goal.road = Road::Lend;
     world.run_to(Phase::Provisioned);
     assert!(world.server.on);
-    world.run_to(Phase::Parked);
+    world.run_to(Phase::Lent);
     world.run(600);
     assert!(!world.server.on);
 }

@@ -60,12 +60,16 @@ fn start(scene: &mut Scene) {
 }
 
 fn start_with(scene: &mut Scene, change: impl FnOnce(&mut crate::ironcore::Settings)) {
+    start_as(scene, vec![Dialect::Beskar7, Dialect::IronCore], change);
+}
+
+fn start_as(scene: &mut Scene, dialects: Vec<Dialect>, change: impl FnOnce(&mut crate::ironcore::Settings)) {
     let mut settings = Settings::default();
     settings.ironcore.prefixes = MacPrefixes::parse(PREFIXES).unwrap();
     change(&mut settings.ironcore);
     scene.start(|config| {
         config.namespace = None;
-        config.dialects = vec![Dialect::Beskar7, Dialect::IronCore];
+        config.dialects = dialects;
         config.settings = Arc::new(settings);
     });
 }

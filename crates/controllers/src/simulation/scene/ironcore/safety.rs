@@ -1,6 +1,7 @@
 //! What never happens to a server that somebody has.
 
-use sim::ResetType;
+use ::api::metal3::BareMetalHost;
+use sim::{BootSource, ResetType};
 
 use super::*;
 
@@ -114,6 +115,30 @@ async fn a_server_and_a_physical_host_of_one_machine_never_both_act() {
     assert_eq!(scene.done("server-0"), [""; 0]);
     scene.hosts().delete("ours", &DeleteParams::default()).await.unwrap();
     scene.until_bound("node").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_and_a_bare_metal_host_of_one_machine_never_both_act() {
+    let mut scene = prepared(&["server-0"]).await;
+    for definition in ::api::crd::metal3_crds() {
+        scene.define(&definition).await;
+    }
+    start_as(&mut scene, vec![Dialect::Metal3, Dialect::IronCore], |_| {});
+    scene.add_bmc("server-0").await;
+    scene.until_server(&of("server-0"), "Available").await;
+    let bmc = json!({"address": "redfish-virtualmedia://server-0", "credentialsName": "server-0", "disableCertificateVerification": true});
+    let image = json!({"url": "https://192.0.2.1/live.iso", "format": "live-iso"});
+    let spec = json!({"spec": {"online": true, "bmc": bmc, "image": image}});
+    scene.make::<BareMetalHost>(json!({"name": "metal"}), spec).await;
+    let told = |scene: &Scene| scene.object::<BareMetalHost>("metal")["status"]["errorMessage"].clone();
+    scene
+        .until("it says who has the server", |scene| {
+            told(scene).as_str().is_some_and(|told| told.contains(&format!("Server {}", of("server-0"))))
+        })
+        .await;
+    scene.booted("node").await;
+    tokio::time::sleep(Duration::from_mins(30)).await;
+    assert_eq!(scene.last_boot("server-0").unwrap().from, BootSource::Pxe, "never the image of the other one");
 }
 
 #[tokio::test(start_paused = true)]
