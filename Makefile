@@ -10,7 +10,7 @@ BINARY ?=
 build docker-build release: export BESKAR7_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test soak lint fmt manifests docs install uninstall docker-build docker-push deploy undeploy release run standalone demo bench bench-api bench-machines bench-metal3 bench-iso
+.PHONY: help setup build test soak lint fmt manifests docs install uninstall docker-build docker-push deploy undeploy release run standalone demo bench bench-api bench-machines bench-metal3 bench-servers bench-iso
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ bench-machines: build ## Print what 300 machines cost that want a server at once
 bench-metal3: build ## Print what 1,000 of Metal3's BareMetalHosts cost (two minutes)
 	@hack/setup kube
 	cargo run --release -p beskar7-bench -- --kind bare-metal-host
+
+bench-servers: build ## Print what metal-operator's kinds cost, in turns with ours (ten minutes)
+	@hack/setup kube
+	cargo run --release -p beskar7-bench -- --ironcore
 
 bench-iso: ## Compare ISOs from our boot service with nginx, in figures (five minutes)
 	@hack/setup vm nginx

@@ -6,6 +6,7 @@
 
 mod api_server;
 mod fleet;
+mod ironcore;
 mod iso;
 mod kinds;
 mod machines;
@@ -19,6 +20,7 @@ use anyhow::Result;
 use clap::Parser;
 
 use kinds::HostKind;
+use stage::Size;
 
 /// Print the figures that Beskar7 is measured by.
 #[derive(Debug, Parser)]
@@ -43,6 +45,10 @@ struct Args {
     /// Only machines that all want a server at once; takes a minute
     #[arg(long)]
     machines: bool,
+    /// Only metal-operator's kinds, in turns with ours: Servers found by their Endpoints, several behind one BMC, and ServerClaims that all
+    /// want one at once; takes ten minutes
+    #[arg(long)]
+    ironcore: bool,
     #[command(flatten)]
     rush: machines::Rush,
     /// Only ISOs that our boot service streams, beside nginx; takes five minutes
@@ -72,13 +78,16 @@ async fn main() -> Result<()> {
         return iso::print(&args.streaming).await;
     }
     if args.machines {
-        return machines::print(&args.rush, &args.binary).await;
+        return machines::print(&args.rush, &args.binary).await.map(drop);
+    }
+    if args.ironcore {
+        return ironcore::print(args.hosts, args.rest, &args.rush, &args.binary).await;
     }
     if let HostKind::PhysicalHost = args.kind {
         requests::print(args.captures.as_deref()).await?;
     }
     if args.hosts > 0 {
-        fleet::print(args.kind, args.hosts, args.rest, &args.binary).await?;
+        fleet::print(args.kind, Size::of(args.hosts), args.rest, &args.binary).await?;
     }
     Ok(())
 }

@@ -376,7 +376,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
                 let held = decision.step.refusals.iter().filter(|refusal| refusal.holds(now));
                 held.map(|refusal| refusal.until).min().map(until)
             }
-            Standing::Provisioning { .. } => {
+            Standing::Provisioning { .. } | Standing::Provisioned { .. } => {
                 let waiting = decision.holdings.first().and_then(|held| held.holding.waiting.as_ref());
                 let told_at = waiting.and_then(|wait| Some(wait.since? + LASTING))?;
                 (self.clock.now() < told_at).then(|| until(told_at))

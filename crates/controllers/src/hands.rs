@@ -41,6 +41,10 @@ const JOB_LIMIT: Duration = Duration::from_mins(15);
 /// than the time between their tries: together they try once.
 const REFUSAL_SHARED: SignedDuration = SignedDuration::from_secs(45);
 
+/// A look at a BMC itself counts for all objects behind it for this long. A device that turns out to be a BMC gets an object that wants to
+/// know the same.
+const SURVEY_SHARED: SignedDuration = SignedDuration::from_secs(30);
+
 /// A BMC that did not answer is tried this often. Only a change is reported: the end of an outage is noticed soon, and failed
 /// tries are not repeated in the status.
 const PATROL: Duration = Duration::from_secs(35);
@@ -113,6 +117,8 @@ struct Desks {
 struct OpenLine {
     client: Arc<Client>,
     refused: Option<Timestamp>,
+    /// The last look at the BMC itself, and when it ended.
+    survey: Option<(Timestamp, Seen)>,
 }
 
 /// What is known about one host, and its job in progress.
@@ -227,7 +233,7 @@ impl Hands {
             line.client.clone()
         } else {
             let client = self.open(&line)?;
-            desks.lines.insert(line.key.clone(), OpenLine { client: client.clone(), refused: None });
+            desks.lines.insert(line.key.clone(), OpenLine { client: client.clone(), refused: None, survey: None });
             client
         };
         let Some(desk) = desks.hosts.get_mut(key) else { return Ok(()) };
@@ -298,7 +304,18 @@ impl Hands {
     /// Submits a job. A look that is already in progress is not started twice.
     pub fn submit(self: &Arc<Self>, key: &ObjectId, job: Job) {
         let mut desks = self.desks();
-        let Some(desk) = desks.hosts.get_mut(key) else { return };
+        let Desks { hosts, lines } = &mut *desks;
+        let Some(desk) = hosts.get_mut(key) else { return };
+        if job.acts.is_empty() && job.look == Scope::Service && desk.running.is_none() {
+            let survey = lines.get(&desk.line).and_then(|line| line.survey.as_ref());
+            let is_new = |at: Timestamp| desk.sight.as_ref().is_none_or(|sight| sight.at < at);
+            let now = self.clock.now();
+            if let Some((at, seen)) = survey.filter(|(at, _)| now.duration_since(*at) < SURVEY_SHARED && is_new(*at)) {
+                let (inputs, seen) = (desk.inputs.clone(), Ok(seen.clone()));
+                desk.sight = Some(BmcSight { at: *at, after: job.number, inputs, act: None, seen });
+                return self.wake(key);
+            }
+        }
         match &desk.running {
             None => self.start(key, desk, job, false),
             Some(running) if job.acts.is_empty() && running.look >= job.look => {}
@@ -401,6 +418,12 @@ impl Hands {
             if let Some(line) = lines.get_mut(&desk.line) {
                 line.refused.get_or_insert(self.clock.now());
             }
+        }
+        if let Some(line) = lines.get_mut(&desk.line).filter(|_| inputs == desk.inputs)
+            && let Ok(seen) = seen.as_ref()
+            && seen.service.is_some()
+        {
+            line.survey = Some((self.clock.now(), seen.clone()));
         }
         if outcome.is_some() {
             desk.outcome = outcome;

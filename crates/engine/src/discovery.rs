@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::hardware::is_same_uuid;
+use crate::host::Turn;
 use crate::server::ListedSystem;
 
 /// Credentials that are tried one after the other, each once: a BMC that refuses too many locks its account.
@@ -54,6 +55,13 @@ impl Numbers {
         if self.of(uuid).is_none() && !self.0.values().any(|taken| *taken == number) {
             self.0.insert(uuid.to_ascii_lowercase(), number);
         }
+    }
+
+    /// The turn of a server among those that are known, if there are several.
+    pub fn turn(&self, uuid: &str) -> Option<Turn> {
+        let place = self.0.keys().position(|known| is_same_uuid(known, uuid))?;
+        let [place, of] = [place, self.0.len()].map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        (of > 1).then_some(Turn { place, of })
     }
 
     fn of(&self, uuid: &str) -> Option<u32> {

@@ -254,3 +254,34 @@ async fn an_address_without_tls_is_warned_of_once_per_host_and_address() {
     assert!(told("default/a", "http://10.0.0.1") && told("default/b", "http://10.0.0.1"), "{warnings:#?}");
     assert!(told("default/a", "http://10.0.0.2") && warnings[0].contains("use https"), "{warnings:#?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_just_seen_of_a_bmc_is_not_asked_again_for_another_object_behind_it() {
+    let bmc = sim::Bmc::instant();
+    let (hands, mut woken) = hands(&bmc, &CancellationToken::new());
+    connect(&hands);
+    let survey = || Job { look: Scope::Service, ..look() };
+    hands.submit(&key(), survey());
+    woken.recv().await.unwrap();
+    let (asked, first) = (bmc.counters().total(), hands.sight(&key()).unwrap());
+
+    let other = ObjectId { uid: Some("2".into()), ..key() };
+    hands.welcome(&other);
+    hands.connect(&other, "other inputs", line()).unwrap();
+    hands.submit(&other, survey());
+    assert_eq!(woken.recv().await.unwrap(), other);
+    let shared = hands.sight(&other).unwrap();
+    assert_eq!(bmc.counters().total(), asked);
+    assert_eq!((&shared.seen, shared.at, shared.inputs.as_str()), (&first.seen, first.at, "other inputs"));
+
+    // Neither twice for the same object, nor when it is old.
+    hands.submit(&other, survey());
+    woken.recv().await.unwrap();
+    let again = bmc.counters().total();
+    assert!(again > asked);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    hands.submit(&key(), survey());
+    woken.recv().await.unwrap();
+    assert!(bmc.counters().total() > again);
+    hands.stop().await;
+}

@@ -8,6 +8,7 @@ use api::ironcore::{Bmc, BmcStatus, Endpoint, LocalObjectReference, Server, Serv
 use engine::discovery::{Found, Numbers};
 use engine::failure::{Class, Failure, Kind};
 use engine::hardware::is_same_uuid;
+use engine::host::Turn;
 use engine::server::{Manager, Scope, Service};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -25,8 +26,9 @@ use crate::objects::{Decision, Look, ObjectDialect};
 use crate::relatives::Relative;
 use crate::writer::Ownership;
 
-/// How often a BMC is asked what is behind it: it seldom changes, and its servers are looked at all the time.
-const REST: SignedDuration = SignedDuration::from_mins(10);
+/// How often a BMC is asked what is behind it: it seldom changes, its servers are looked at all the time, and where it cannot expand
+/// collections, each of its systems is a request.
+const REST: SignedDuration = SignedDuration::from_mins(30);
 /// How often a BMC that does not answer is tried. The end of an outage is noticed sooner.
 const AGAIN: SignedDuration = SignedDuration::from_mins(2);
 
@@ -114,7 +116,9 @@ impl ObjectDialect for Bmcs {
             }
         }
         status.record = serde_json::to_string(&memory).ok().filter(|_| memory != Memory::default());
-        let is_new = bmc.status.as_ref() != Some(&status);
+        // In a moment there is more to say.
+        let is_asked = bmc.status.is_none() && decision.job.is_some();
+        let is_new = !is_asked && bmc.status.as_ref() != Some(&status);
         decision.writes.status = is_new.then(|| serde_json::to_value(status).ok()).flatten();
         decision.writes.object = without_owner(bmc);
         decision
@@ -131,10 +135,19 @@ pub(super) fn reason(failure: &Failure) -> &'static str {
     }
 }
 
+/// The turn of a server among those behind its BMC.
+pub(super) fn turn(bmc: &Bmc, uuid: &str) -> Option<Turn> {
+    recorded(bmc).systems.turn(uuid)
+}
+
+fn recorded(bmc: &Bmc) -> Memory {
+    let record = bmc.status.as_ref().and_then(|status| status.record.as_deref());
+    record.and_then(|record| serde_json::from_str(record).ok()).unwrap_or_default()
+}
+
 /// What is remembered, and what the servers that there are show of it.
 fn memory(bmc: &Bmc, view: &View<'_, Bmc>) -> Memory {
-    let record = bmc.status.as_ref().and_then(|status| status.record.as_deref());
-    let mut memory: Memory = record.and_then(|record| serde_json::from_str(record).ok()).unwrap_or_default();
+    let mut memory = recorded(bmc);
     let name = bmc.name_any();
     for server in view.related.all::<Server>().iter().filter(|server| is_behind(server, &name)) {
         if let Some(number) = number(&name, &server.name_any()) {

@@ -2,11 +2,16 @@
 
 use api::ironcore::states::boot;
 use api::ironcore::{ServerBootConfiguration, ServerBootConfigurationStatus, names};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt as _;
 
 use super::{OURS, is_ignored};
 use crate::dialect::{View, Writes};
 use crate::objects::{Decision, Look, ObjectDialect};
 use crate::writer::Ownership;
+
+/// A boot provider that answers within this time need not wait for our word, which would be a write more.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(2);
 
 /// ServerBootConfigurations.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +32,12 @@ impl ObjectDialect for BootConfigurations {
         let is_going = configuration.metadata.deletion_timestamp.is_some();
         if is_going || is_ignored(configuration) || !before.state.is_empty() {
             return Decision::default();
+        }
+        let silent_until = configuration.creation_timestamp().map(|time| time.0 + PATIENCE);
+        // The API server may have another time.
+        let is_soon = |until: &Timestamp| view.now < *until && *until <= view.now + PATIENCE;
+        if let Some(until) = silent_until.filter(is_soon) {
+            return Decision { again: Some(until), ..Decision::default() };
         }
         let status = ServerBootConfigurationStatus { state: boot::PENDING.to_owned(), ..before };
         Decision {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::server::{CLAIM_ID, RELEASE, RELEASED, Servers};
 use super::{OURS, labels, maintenance};
-use crate::claims::{ClaimDialect, ClaimView, Decided};
+use crate::claims::{ClaimDialect, ClaimView, Decided, LASTING};
 use crate::companions::Companion;
 use crate::conditions::{Finding, finding, put};
 use crate::consumer::id_by_words;
@@ -138,10 +138,15 @@ impl ClaimDialect for ServerClaims {
 
     fn order(view: &ClaimView<'_, ServerClaim>, id: &str) -> Value {
         let reference = json!({ "namespace": view.claim.namespace(), "name": view.claim.name_any() });
-        json!({
+        let mut order = json!({
             "metadata": { "annotations": { CLAIM_ID: id, RELEASE: null, RELEASED: null } },
             "spec": { "serverClaimRef": reference, "bootConfigurationRef": reference },
-        })
+        });
+        // The mirror of what is wanted, which the server's own loop would have to write.
+        if let Some(online) = wanted_power(view.claim) {
+            order["spec"]["power"] = json!(if online { power::ON } else { power::OFF });
+        }
+        order
     }
 
     fn is_ordered(_: &ClaimView<'_, ServerClaim>, _: &str) -> bool {
@@ -207,15 +212,18 @@ impl ClaimDialect for ServerClaims {
 
     fn status(view: &ClaimView<'_, ServerClaim>, decided: &Decided<'_>) -> Option<Value> {
         let before = view.claim.status.clone().unwrap_or_default();
-        if *decided.standing == Standing::AwaitsHost(None) && before.phase.is_empty() {
+        match decided.standing {
             // In a moment there is a server, or a reason why there is none.
-            return None;
+            Standing::AwaitsHost(None) if before.phase.is_empty() => return None,
+            // In a moment it is bound.
+            Standing::Provisioning { fault: None, .. } if !has_waited(view, decided) => return None,
+            _ => {}
         }
         let mut status = before.clone();
         let is_bound = matches!(decided.standing, Standing::Provisioned { .. }) || before.phase == phases::BOUND;
         let phase = if is_bound { phases::BOUND } else { phases::UNBOUND };
         phase.clone_into(&mut status.phase);
-        put(&mut status.conditions, &ready(view.claim, decided), view.now);
+        put(&mut status.conditions, &ready(view, decided), view.now);
         (status != before).then(|| serde_json::to_value(status).ok()).flatten()
     }
 
@@ -248,7 +256,7 @@ fn consumer(claim: &ServerClaim) -> Consumer {
 }
 
 /// Whether the server of a claim runs what was asked for, and if not, why.
-fn ready(claim: &ServerClaim, decided: &Decided<'_>) -> Finding {
+fn ready(view: &ClaimView<'_, ServerClaim>, decided: &Decided<'_>) -> Finding {
     let not = |reason: &'static str, message: String| finding(types::READY, false, reason).saying(message);
     match decided.standing {
         Standing::AwaitsHost(why) => {
@@ -265,7 +273,7 @@ fn ready(claim: &ServerClaim, decided: &Decided<'_>) -> Finding {
             let why = fault.as_ref().or(wait.as_ref()).map(|why| format!(" {}", why.message)).unwrap_or_default();
             not(reasons::RELEASING, format!("Server {host} is being switched off and cleaned up.{why}"))
         }
-        Standing::Provisioned { host, is_off, .. } => bound(claim, decided, host, *is_off),
+        Standing::Provisioned { host, is_off, .. } => bound(view, decided, host, *is_off),
         Standing::Provisioning { host, wait, fault } => {
             let why = fault.as_ref().or(wait.as_ref()).map(|why| format!(" {}", why.message)).unwrap_or_default();
             not(reasons::RESERVING, format!("Server {host} is being reserved.{why}"))
@@ -277,7 +285,23 @@ fn ready(claim: &ServerClaim, decided: &Decided<'_>) -> Finding {
     }
 }
 
-fn bound(claim: &ServerClaim, decided: &Decided<'_>, server: &str, is_off: bool) -> Finding {
+/// Whether the server of a claim has waited for so long that users want to know for what. Each of the others would be a write.
+fn has_waited(view: &ClaimView<'_, ServerClaim>, decided: &Decided<'_>) -> bool {
+    let since = decided.holding.and_then(|holding| holding.waiting.as_ref()?.since);
+    since.is_some_and(|since| view.now.duration_since(since) >= LASTING)
+}
+
+/// Whether a claim wants its server on or off; `None` leaves the power as it is.
+pub(super) fn wanted_power(claim: &ServerClaim) -> Option<bool> {
+    match claim.spec.power.as_str() {
+        power::ON => Some(true),
+        power::OFF => Some(false),
+        _ => None,
+    }
+}
+
+fn bound(view: &ClaimView<'_, ServerClaim>, decided: &Decided<'_>, server: &str, is_off: bool) -> Finding {
+    let claim = view.claim;
     let not = |reason: &'static str, message: String| finding(types::READY, false, reason).saying(message);
     let host = decided.holding.map(|holding| &holding.host);
     if let Some(fault) = host.and_then(|host| host.fault.as_ref()) {
@@ -290,8 +314,16 @@ fn bound(claim: &ServerClaim, decided: &Decided<'_>, server: &str, is_off: bool)
     match claim.spec.power.as_str() {
         power::ON if has_booted && !is_off => finding(types::READY, true, reasons::SERVER_RUNS),
         power::ON => {
-            let wait = host.and_then(|host| host.wait.as_ref());
-            not(reasons::BOOTING, wait.map_or_else(String::new, |wait| wait.message.clone()))
+            let mut said = claim.status.iter().flat_map(|status| &status.conditions);
+            let said = said.find(|said| said.type_ == types::READY && said.reason == reasons::BOOTING);
+            match said.filter(|_| !has_waited(view, decided)) {
+                // Not older than a moment.
+                Some(said) => not(reasons::BOOTING, said.message.clone()),
+                None => {
+                    let wait = host.and_then(|host| host.wait.as_ref());
+                    not(reasons::BOOTING, wait.map_or_else(String::new, |wait| wait.message.clone()))
+                }
+            }
         }
         power::OFF => not(reasons::POWERED_OFF, "The server is off, as spec.power says.".to_owned()),
         other => not(

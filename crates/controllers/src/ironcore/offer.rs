@@ -14,7 +14,7 @@ use super::words::ServerWords;
 use crate::dialect::{HostDialect as _, settled_anchor};
 use crate::object::ObjectId;
 use crate::relatives::Related;
-use crate::roster::{Holding, Offer, Waiting};
+use crate::roster::{Free, Holding, Offer, Waiting};
 
 pub(super) fn offer(server: &Server) -> Offer {
     let anchor = settled_anchor::<Servers>(server).ok().flatten();
@@ -24,7 +24,9 @@ pub(super) fn offer(server: &Server) -> Offer {
     let overview = overview(server, &goal, anchor.as_ref(), record.as_ref());
     let candidate = candidate(server, &overview, record.as_ref());
     let holdings = holdings(server, &overview, record.as_ref());
-    Offer { candidate, holdings, free: None }
+    let is_free = candidate.availability == placement::Availability::Free;
+    let free = anchor.filter(|_| is_free).map(|anchor| Box::new(Free { anchor, request: goal.power_request() }));
+    Offer { candidate, holdings, free }
 }
 
 fn overview<'a>(server: &Server, goal: &'a Goal, anchor: Option<&'a Anchor>, record: Option<&Record>) -> Overview<'a> {

@@ -13,7 +13,7 @@ use bmc::SystemChoice;
 use engine::failure::{Failure, Kind};
 use engine::host::{
     Anchor, Author, Claim, Consumer, Deletion, Disks, Gate, Goal, Lasting, NetworkProtocol, Newcomer, Order, Phase,
-    Proof, Recipe, Record, Request, Road, Starts, Words,
+    Proof, Recipe, Record, Request, Road, Starts, Turn, Words,
 };
 use engine::server::Seen;
 use kube::{Resource as _, ResourceExt};
@@ -21,12 +21,12 @@ use serde_json::{Map, Value, json};
 
 use super::{OURS, Settings, access, counts, is_ignored, maintenance, offer, operation, readiness, status};
 use crate::consumer::id_by_words;
-use crate::dialect::{Attention, Connection, HostDialect, Outcome, View, Writes, known_anchor, server_identity};
+use crate::dialect::{Attention, Connection, HostDialect, Outcome, View, Writes, known_anchor, merge, server_identity};
 use crate::fingerprint::digest;
 use crate::metrics::{Count, OwnGauge, OwnMetric};
 use crate::object::ObjectId;
 use crate::relatives::{Related, Relative};
-use crate::roster::Offer;
+use crate::roster::{Free, Offer};
 use crate::writer::Ownership;
 
 pub(super) const CLAIM_ID: &str = common::CLAIM_ID;
@@ -144,6 +144,14 @@ impl HostDialect for Servers {
         offer::offer(server)
     }
 
+    fn announced(key: &ObjectId, free: &Free, patch: &Value) -> Option<Anchor> {
+        let mut object = json!({ "metadata": { "name": key.name }, "spec": { "systemUUID": "" } });
+        merge(&mut object, patch);
+        let server: Server = serde_json::from_value(object).ok()?;
+        // What is booted waits for the boot configuration.
+        Some(free.anchor.announcing_claim(claim(&server)?, free.request.clone()))
+    }
+
     fn without_claim() -> Value {
         json!({
             "metadata": { "annotations": { CLAIM_ID: null } },
@@ -210,6 +218,7 @@ pub(super) fn goal(server: &Server, related: &Related, settings: &Settings) -> G
         quarantine: is_retained && server.spec.reclaim_policy == reclaim::RETAIN,
         newcomer: if settings.enforce_first_boot { Newcomer::SwitchOff } else { Newcomer::AwaitOff },
         gentle_release: true,
+        turn: turn(server, related),
         inspect: annotation(INSPECT),
         reboot: operation::restart_id(server, Servers::record(server).as_ref()),
         restart: operation::restart(server).unwrap_or_default(),
@@ -218,6 +227,11 @@ pub(super) fn goal(server: &Server, related: &Related, settings: &Settings) -> G
         provision: annotation(PROVISION),
         ..Goal::default()
     }
+}
+
+fn turn(server: &Server, related: &Related) -> Option<Turn> {
+    let reference = server.spec.bmc_ref.as_ref()?;
+    super::bmc::turn(related.get::<Bmc>(None, &reference.name)?.as_ref(), &server.spec.system_uuid)
 }
 
 /// The maintenance that has the server. That is written down before anything is done for it.
@@ -306,11 +320,7 @@ fn wish(reference: &ServerClaimReference, related: &Related) -> Wish {
         .and_then(|claim| claim.annotations().get(names::BOOT))
         .is_some_and(|boot| boot == names::BOOT_FIRST);
     Wish {
-        online: claim.as_ref().and_then(|claim| match claim.spec.power.as_str() {
-            power::ON => Some(true),
-            power::OFF => Some(false),
-            _ => None,
-        }),
+        online: claim.as_deref().and_then(super::claim::wanted_power),
         starts: if first { Starts::First } else { Starts::EveryByUs },
         exists: claim.is_some(),
     }

@@ -86,6 +86,13 @@ impl Servers {
         Self::arranged(std::iter::once(pair).chain(others.iter().map(std::slice::from_ref)), random)
     }
 
+    /// All are behind the BMC of the first, and do at once what they are told to.
+    pub(super) fn behind_one(names: &[String], random: &mut fastrand::Rng) -> Self {
+        let servers = Self::arranged(std::iter::once(names), random);
+        servers.bmc(&names[0]).set_timing(Timing::INSTANT);
+        servers
+    }
+
     fn arranged<'a>(groups: impl Iterator<Item = &'a [String]>, random: &mut fastrand::Rng) -> Self {
         let mut places = BTreeMap::new();
         for group in groups {

@@ -175,15 +175,18 @@ impl Anchor {
     /// the same write, so that it need not be stored again. Whether the claim was accepted is in the status: see
     /// [`Anchor::settled`].
     pub fn announcing(&self, claim: Claim, deployment: String, undo: Vec<Undo>, request: Option<PowerRequest>) -> Self {
-        let mut announced = Self {
-            version: Self::VERSION,
-            seq: self.seq.saturating_add(1),
+        Self {
             undo: Some(undo),
-            claim: Some(claim),
             deployment: Some(deployment),
             milestone: Milestone::Armed,
-            ..self.clone()
-        };
+            ..self.announcing_claim(claim, request)
+        }
+    }
+
+    /// The same where nothing is done for the claim before somebody else is ready.
+    pub fn announcing_claim(&self, claim: Claim, request: Option<PowerRequest>) -> Self {
+        let mut announced =
+            Self { version: Self::VERSION, seq: self.seq.saturating_add(1), claim: Some(claim), ..self.clone() };
         announced.forget_other_requests(request.as_ref());
         announced.outdate(request, Since::Claim);
         announced

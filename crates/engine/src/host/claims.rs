@@ -1,7 +1,7 @@
 //! Whether a claim is accepted, and whether it still holds.
 
 use super::{
-    Author, Claim, ClaimChange, Consumer, Finding, Happening, Inquiry, Presence, Request, Waiting, pace,
+    Author, Claim, ClaimChange, Consumer, Finding, Happening, Inquiry, Order, Presence, Request, Waiting, pace,
     step::{Flow, GO_ON, STOP, Scene},
 };
 use crate::server::{PowerState, Scope};
@@ -18,8 +18,20 @@ impl Scene<'_> {
     /// A claim is accepted together with the first act for it, which saves one write per machine. If the BMC is unreachable, the
     /// claim is accepted first, and the fault is reported.
     pub(super) fn look_before_accepting(&mut self) -> Flow {
-        let order = self.goal.order.as_ref().filter(|order| order.closed_gate().is_none());
-        let Some(Ok(recipe)) = order.map(|order| &order.recipe) else { return GO_ON };
+        match self.goal.order.clone().filter(|order| order.closed_gate().is_none()) {
+            Some(order) => self.look_without_a_word(&order),
+            None => GO_ON,
+        }
+    }
+
+    /// The same before an order is accepted whose gate was closed until now.
+    pub(super) fn look_before_preparing(&mut self, order: &Order) -> Flow {
+        if self.record.anchor.deployment.is_some() { GO_ON } else { self.look_without_a_word(order) }
+    }
+
+    /// Goes on if there is a recent look, or if something is wrong. Nothing is stored before this one: what is done then is, in a moment.
+    fn look_without_a_word(&mut self, order: &Order) -> Flow {
+        let Ok(recipe) = &order.recipe else { return GO_ON };
         let scope = recipe.plan(self.goal.boot_mode).look;
         if self.record.fault.is_some() || self.seen(scope).is_some() {
             return GO_ON;

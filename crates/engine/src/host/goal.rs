@@ -56,12 +56,23 @@ pub struct Goal {
     pub restart: Restart,
     /// A request to read the inventory again. Its id distinguishes it from earlier ones.
     pub inspect: Option<String>,
+    /// Its turn among the servers behind one BMC, if it has neighbours there.
+    pub turn: Option<Turn>,
     /// Pin the certificate that the BMC shows first.
     pub pin_on_first_use: bool,
     /// The owner's request to end the claim of this id, although the recorded consumer still exists.
     pub release: Option<String>,
     /// The owner's request to provision an adopted host for this claim. Names the claim by its id or its consumer.
     pub provision: Option<String>,
+}
+
+/// Servers behind one BMC take turns at rest: it is asked no more often than one with a single server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Its place among them, from 0 on.
+    pub place: u32,
+    /// How many there are.
+    pub of: u32,
 }
 
 /// A request of the owner that counts once.

@@ -29,7 +29,7 @@ pub use cause::Cause;
 pub use facts::{Ahead, Asked, BrakeLimit, ClaimChange, Finding, Happening, Neglect, Note, Passage, Waiting};
 pub use goal::{
     Author, Boot, Claim, Consumer, Deletion, Detachment, Disks, Gate, Goal, HeldOff, Lasting, Maintenance, Manner,
-    Newcomer, Order, PowerRequest, Request, Restart, Road,
+    Newcomer, Order, PowerRequest, Request, Restart, Road, Turn,
 };
 pub use offer::{Availability, Holding, Overview};
 pub use power::{is_running, runs_unasked};

@@ -2,10 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::Turn;
 use crate::failure::Class;
 
 /// A look at a server that changes nothing: once in about this time.
 const REST: SignedDuration = SignedDuration::from_secs(90);
+/// A server with many others behind its BMC is looked at this often.
+const REST_MOST: SignedDuration = SignedDuration::from_mins(10);
 /// A look must be answered in this time; the client's own limits are shorter.
 pub(super) const LOOK_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 /// A sight may be this old and still be acted on.
@@ -67,9 +70,18 @@ pub(super) fn later(at: Timestamp, span: SignedDuration) -> Timestamp {
     at.saturating_add(span).unwrap_or(Timestamp::MAX)
 }
 
-/// The time between two looks at rest: within a fifth of [`REST`], so that the hosts of a fleet do not look at the same time.
-pub(super) fn rest(spread: u8) -> SignedDuration {
-    REST.saturating_mul(800 + i32::from(spread) * 400 / 255) / 1000
+/// When a server is looked at again at rest: after about [`REST`], within a fifth of it, so that the hosts of a fleet do not look at the
+/// same time. Where servers take turns, the looks at their BMC are that far apart, also because a BMC may end a session that was not used
+/// for five minutes.
+pub(super) fn rest(last: Timestamp, turn: Option<Turn>, spread: u8) -> Timestamp {
+    let Some(Turn { place, of }) = turn.filter(|turn| turn.of > 1) else {
+        return later(last, REST.saturating_mul(800 + i32::from(spread) * 400 / 255) / 1000);
+    };
+    let round = REST.as_secs().saturating_mul(of.into()).min(REST_MOST.as_secs());
+    // The same part of each round.
+    let part = (i64::from(place % of) * 256 + i64::from(spread)) * round / (i64::from(of) * 256);
+    let earliest = later(last, SignedDuration::from_secs(round / 2));
+    later(earliest, SignedDuration::from_secs((part - earliest.as_second()).rem_euclid(round)))
 }
 
 /// The time between two looks while something has been in progress for `elapsed`.

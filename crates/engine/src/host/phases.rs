@@ -228,6 +228,7 @@ impl Scene<'_> {
         if let Some(gate) = order.closed_gate() {
             return self.await_order(Waiting::BootPermission { keeper: gate.keeper.clone() });
         }
+        self.look_before_preparing(&order)?;
         self.accept(&order);
         let plan = match order.recipe {
             Ok(recipe) => recipe.plan(self.goal.boot_mode),

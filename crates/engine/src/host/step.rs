@@ -457,8 +457,8 @@ impl<'a> Scene<'a> {
 
     /// Nothing to do: looks from time to time.
     pub(super) fn rest(&mut self) {
-        let interval = pace::rest(self.sight.spread);
-        match self.latest_sight().filter(|bmc| bmc.seen.is_ok()).map(|bmc| pace::later(bmc.at, interval)) {
+        let next = |last| pace::rest(last, self.goal.turn, self.sight.spread);
+        match self.latest_sight().filter(|bmc| bmc.seen.is_ok()).map(|bmc| next(bmc.at)) {
             Some(next) if self.now() < next => self.again = Some(next),
             _ => {
                 self.look = Some(self.scope_at_rest());

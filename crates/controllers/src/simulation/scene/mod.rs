@@ -59,6 +59,16 @@ pub(super) struct Scene {
 impl Scene {
     /// Servers of these names, off, and a host for each; nobody looks after them yet.
     pub(super) async fn open(names: &[&str]) -> Self {
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        let scene = Self::with(Servers::new(&names, &mut fastrand::Rng::with_seed(1))).await;
+        for name in names {
+            scene.add_host(&name, json!({})).await;
+        }
+        scene
+    }
+
+    /// These servers, and no hosts.
+    pub(super) async fn with(servers: Servers) -> Self {
         fastrand::seed(1);
         let clock = TokioClock::starting_at("2026-11-16T08:00:00Z".parse().unwrap());
         let server = Server::start(ServerConfig {
@@ -72,8 +82,6 @@ impl Scene {
         .await
         .unwrap();
         let admin = Client::new(server.router(), NAMESPACE);
-        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-        let servers = Servers::new(&names, &mut fastrand::Rng::with_seed(1));
         let wire = Wire::new(server.router());
         let scene = Self {
             server,
@@ -89,9 +97,6 @@ impl Scene {
         Api::<Namespace>::all(scene.admin.clone()).create(&PostParams::default(), &namespace).await.unwrap();
         for definition in api::crds() {
             scene.define(&definition).await;
-        }
-        for name in names {
-            scene.add_host(&name, json!({})).await;
         }
         scene
     }

@@ -1,5 +1,6 @@
 //! The way of an operator to the API server, on which everything happens that happens to such ways.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -56,6 +57,8 @@ struct State {
     /// Writes that operators tried, without Events and Leases.
     writes: u64,
     last_write: String,
+    /// The same by what was written, such as `PATCH servers/status`.
+    kinds: BTreeMap<String, u64>,
     /// Ends the watches of today.
     cut: CancellationToken,
 }
@@ -122,6 +125,11 @@ impl Wire {
         self.state().last_write.clone()
     }
 
+    /// What operators tried to write since this was asked last, without Events and Leases.
+    pub(in crate::simulation) fn take_writes(&self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut self.state().kinds)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
@@ -144,6 +152,7 @@ impl Wire {
             let rival = {
                 let mut state = self.state();
                 state.writes += 1;
+                *state.kinds.entry(kind_of_write(request.method(), &path)).or_default() += 1;
                 let host = host_in(&path);
                 if host.is_some() && !path.ends_with("/status") {
                     late = state.late.take();
@@ -216,6 +225,17 @@ impl Wire {
 fn host_in(path: &str) -> Option<(&str, &str)> {
     let mut parts = path.split('/').skip_while(|part| !HOSTS.contains(part));
     parts.next().zip(parts.next())
+}
+
+/// A write without the name of its object.
+fn kind_of_write(method: &Method, path: &str) -> String {
+    let mut parts = path.trim_start_matches("/apis/").split('/').skip(2).peekable();
+    if parts.next_if_eq(&"namespaces").is_some() {
+        parts.next();
+    }
+    let (plural, _name, subresource) = (parts.next(), parts.next(), parts.next());
+    let slash = subresource.map(|subresource| format!("/{subresource}")).unwrap_or_default();
+    format!("{method} {}{slash}", plural.unwrap_or(path))
 }
 
 fn is_watch(request: &Request<Body>) -> bool {

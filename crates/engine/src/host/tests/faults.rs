@@ -236,8 +236,9 @@ fn back_off_grows_while_a_bmc_stays_unreadable_after_an_act() {
 #[test]
 fn hosts_are_spread_in_time() {
     use crate::host::pace;
-    assert_eq!(pace::rest(0), secs(72));
-    assert_eq!(pace::rest(255), secs(108));
+    let last: jiff::Timestamp = "2026-11-18T08:00:00Z".parse().unwrap();
+    assert_eq!(pace::rest(last, None, 0), last + secs(72));
+    assert_eq!(pace::rest(last, None, 255), last + secs(108));
     assert_eq!(pace::back_off(Class::Transient, 1, 255), secs(12));
     assert_eq!(pace::back_off(Class::Transient, u32::MAX, 0), secs(600));
     assert_eq!(pace::boot_reminder(u32::MAX), secs(6 * 3600));

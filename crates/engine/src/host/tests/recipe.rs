@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     failure::Kind,
-    host::{Anchor, Gate, Goal, MayBoot, Milestone, NetworkProtocol, Phase, Recipe, Starts, Undo, may_boot},
+    host::{Anchor, Author, Gate, Goal, MayBoot, Milestone, NetworkProtocol, Phase, Recipe, Starts, Undo, may_boot},
     server::{BootOverride, BootTarget, Persistence},
 };
 
@@ -226,6 +226,28 @@ fn nothing_is_armed_or_cut_before_the_gate_opens() {
     world.goal.order.as_mut().unwrap().gate = gate(true);
     world.run_to(Phase::Provisioned);
     assert_eq!(world.server.runs, Runs::Network);
+}
+
+#[test]
+fn a_claim_that_waits_for_others_is_accepted_as_it_was_announced_and_costs_a_write_for_each_fact() {
+    let mut world = World::available();
+    let free = world.anchor();
+    let gate = |open| Some(Gate { keeper: "the boot operator".into(), open });
+    world.goal = Goal { author: Author::Hand, ..wanting(pxe(Starts::First)) };
+    world.goal.order.as_mut().unwrap().gate = gate(false);
+    let announced = free.announcing_claim(world.goal.claim.clone().unwrap(), None);
+    assert_eq!(announced.clone().settled(&free), free, "nothing was done for it");
+    world.annotation = Some(announced.to_json());
+    let before = world.writes;
+    world.run(600);
+    assert_eq!((world.phase(), world.anchor()), (Phase::Preparing, announced));
+    assert_eq!(world.writes, before + 1, "the status alone");
+
+    // The look before the first act is not stored.
+    world.goal.order.as_mut().unwrap().gate = gate(true);
+    world.run_until(600, |world| !world.log.is_empty());
+    assert_eq!(world.writes, before + 1 + 2, "anchor and status");
+    world.run_to(Phase::Provisioned);
 }
 
 #[test]

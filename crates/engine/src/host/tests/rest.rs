@@ -1,10 +1,12 @@
 //! A fleet at rest: what it costs, and what it still does.
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::{IMAGE, claimed, ordered, secs, server::Server, world::World};
 use crate::{
     failure::Kind,
     hardware::Part,
-    host::{Detachment, Goal, Phase, Presence, Road},
+    host::{Detachment, Goal, Phase, Presence, Road, Turn, pace},
     server::Scope,
 };
 
@@ -70,6 +72,35 @@ fn a_fault_costs_one_write_per_try() {
     let (writes, looks) = a_day(world);
     assert!(writes <= looks, "{writes} writes for {looks} looks");
     assert!(looks <= 23 * 6 + 1, "{looks} looks");
+}
+
+#[test]
+fn servers_behind_one_bmc_take_turns_so_that_it_is_asked_as_often_as_for_one() {
+    let start: Timestamp = "2026-11-18T08:00:00Z".parse().unwrap();
+    for (of, looks) in [(2, 160), (4, 160), (6, 160), (60, 1440)] {
+        let mut all = Vec::new();
+        for place in 0..of {
+            let mut at = start;
+            let spread = (place * 97 % 256) as u8;
+            loop {
+                let next = pace::rest(at, Some(Turn { place, of }), spread);
+                assert!(next > at, "{next}");
+                at = next;
+                if at > start + SignedDuration::from_hours(4) {
+                    break;
+                }
+                all.push(at);
+            }
+        }
+        all.sort();
+        assert!(all.len().abs_diff(looks) <= of as usize, "{of} servers: {} looks", all.len());
+        let gap = all.windows(2).map(|pair| pair[1].duration_since(pair[0])).max().unwrap();
+        assert!(gap <= secs(200), "{of} servers: no look for {gap}");
+    }
+    let mut world = World::available();
+    world.goal.turn = Some(Turn { place: 1, of: 4 });
+    let (writes, looks) = a_day(world);
+    assert_eq!((writes, looks), (0, 230));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::{
     host::{
         Ahead, Anchor, Ask, AuthHold, Author, BmcSight, BrakeLimit, Deed, Deletion, Detachment, Disarming, Doing,
         Fault, Goal, Milestone, Moving, Origin, Outcome, OutdatedRequest, Phase, PowerRequest, Presence, Proof, Record,
-        Remembered, Road, Sight, Since, Unread, Wait, Waiting, step,
+        Remembered, Road, Sight, Since, Turn, Unread, Wait, Waiting, step,
     },
     server::{BootOverride, BootProgress, BootTarget, Media, Persistence, PowerState, Seen},
 };
@@ -279,6 +279,7 @@ fn goal() -> BoxedStrategy<Goal> {
             order: claimed.filter(|_| ordered).map(|id| order(id, IMAGE)),
             online,
             claimable_while_running: reboot == inspect,
+            turn: (reboot == release).then_some(Turn { place: u32::MAX, of: u32::MAX }),
             reboot: reboot.map(str::to_owned),
             inspect: inspect.map(str::to_owned),
             release: release.map(str::to_owned),

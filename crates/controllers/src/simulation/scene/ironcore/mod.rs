@@ -2,6 +2,7 @@
 
 mod claims;
 mod discovery;
+mod figures;
 mod input;
 mod maintenance;
 mod parking;
