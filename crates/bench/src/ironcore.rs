@@ -10,6 +10,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::fleet;
 use crate::kinds::HostKind;
@@ -85,7 +86,9 @@ async fn print_claims(rush: &Rush, binary: &Path) -> Result<Rushed> {
     let mut stage = Stage::start(Size::of(servers), HostKind::Server, binary, &GENEROUS).await?;
     stage.apply_hosts().await?;
     stage.wait_until_available().await?;
-    let provider = tokio::spawn(provide(stage.api()));
+    // It ends together with this.
+    let mut provider = JoinSet::new();
+    provider.spawn(provide(stage.api()));
     let before = Before::of(&stage).await?;
     apply(&stage, orders).await?;
     let applied = before.started.elapsed();
@@ -97,7 +100,7 @@ async fn print_claims(rush: &Rush, binary: &Path) -> Result<Rushed> {
         })
         .await?;
     let (figures, _) = before.print("claim", orders, applied, CLAIM_WRITES_WANTED, MEMORY_WANTED_MB, &stage).await?;
-    provider.abort();
+    drop(provider);
     stage.stop().await?;
     Ok(figures)
 }

@@ -135,7 +135,7 @@ impl HostKind {
                 },
             }),
             Self::Server => {
-                let fingerprint = endpoint.certificate().map(|certificate| certificate.fingerprint().to_string());
+                let fingerprint = endpoint.certificate().map(|certificate| certificate.fingerprint().clone());
                 json!({
                     "apiVersion": "metal.ironcore.dev/v1alpha1",
                     "kind": "Endpoint",

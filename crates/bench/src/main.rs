@@ -24,6 +24,7 @@ use stage::Size;
 
 /// Print the figures that Beskar7 is measured by.
 #[derive(Debug, Parser)]
+#[allow(clippy::struct_excessive_bools, reason = "switches that have nothing to do with each other")]
 struct Args {
     /// Hosts in the fleet; 0 leaves the fleet out
     #[arg(long, default_value_t = 1000)]

@@ -353,10 +353,14 @@ pub(crate) fn settled_anchor<D: HostDialect>(host: &D::Host) -> Result<Option<An
 /// Changes an object as a merge patch does.
 pub(crate) fn merge(object: &mut serde_json::Value, patch: &serde_json::Value) {
     use serde_json::Value;
-    let (Value::Object(into), Value::Object(patch)) = (&mut *object, patch) else {
+    let Value::Object(patch) = patch else {
         *object = patch.clone();
         return;
     };
+    if !object.is_object() {
+        *object = serde_json::json!({});
+    }
+    let Value::Object(into) = object else { return };
     for (key, value) in patch {
         if value.is_null() {
             into.remove(key);

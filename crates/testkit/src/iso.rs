@@ -121,6 +121,42 @@ pub fn build_iso(marker: &str, report_url: Option<&str>) -> Vec<u8> {
     isolinux(&dir, &tree, BOOT_MENU, &[])
 }
 
+/// What a server boots from the network.
+#[derive(Debug, Clone)]
+pub struct NetworkBoot {
+    /// Its kernel.
+    pub kernel: Vec<u8>,
+    /// Its initial file system.
+    pub initrd: Vec<u8>,
+}
+
+/// Makes a system that a [`VmLab`](crate::VmLab) on a network boots. It prints its kernel command line on the serial console, and what the
+/// kernel parameter `ignition.config.url` leads to. It ignores requests to shut down.
+pub fn build_network_boot() -> NetworkBoot {
+    let guest = parts::home("vm");
+    let dir = Scratch::new("netboot");
+    let initrd = initrd(&guest, &dir, &script(&ignition_script()));
+    NetworkBoot { kernel: std::fs::read(guest.join("vmlinuz")).expect("the kernel of the guest"), initrd }
+}
+
+fn ignition_script() -> String {
+    format!(
+        "{network}
+/bin/busybox mkdir /proc
+/bin/busybox mount -t proc proc /proc
+line=$(/bin/busybox cat /proc/cmdline)
+echo \"cmdline: $line\"
+for word in $line; do
+    case $word in ignition.config.url=*) url=${{word#ignition.config.url=}} ;; esac
+done
+until /bin/busybox wget -q -O /data \"$url\"; do
+    /bin/busybox sleep 0.5
+done
+echo \"ignition: $(/bin/busybox cat /data)\"",
+        network = network("10.77.0.50/24"),
+    )
+}
+
 /// Builds an ISO with nothing on it but isolinux and this menu: small, and of no use to a machine.
 pub fn build_menu_iso(menu: &str) -> Vec<u8> {
     let dir = Scratch::new("iso");
@@ -190,20 +226,23 @@ until /bin/busybox wget -q -O /dev/null --post-file /data '{report_url}/data'; d
     /bin/busybox sleep 0.2
 done
 echo 'reported'",
-        network = network(),
+        network = network(USER_MODE),
     )
 }
 
-/// Brings up the network card, with the fixed address that QEMU's user-mode network expects. A module that comes before one that it
+/// The address that QEMU's user-mode network expects.
+const USER_MODE: &str = "10.0.2.15/24";
+
+/// Brings up the network card with that address. A module that comes before one that it
 /// needs is taken in a later round.
-fn network() -> String {
+fn network(address: &str) -> String {
     format!(
         "until /bin/busybox ip link show eth0 >/dev/null 2>&1; do
     for module in {modules}; do
         /bin/busybox insmod /modules/$module.ko 2>/dev/null
     done
 done
-/bin/busybox ip addr add 10.0.2.15/24 dev eth0
+/bin/busybox ip addr add {address} dev eth0
 /bin/busybox ip link set eth0 up",
         modules = MODULES.join(" "),
     )
@@ -216,7 +255,7 @@ until /bin/busybox wget -q -O /dev/null --post-data '{marker}' '{url}'; do
     /bin/busybox sleep 0.2
 done
 echo 'reported: {marker}'",
-        network = network(),
+        network = network(USER_MODE),
     )
 }
 

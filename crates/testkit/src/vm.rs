@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use crate::parts;
 use crate::pki::write;
 use crate::process::Process;
 use crate::scratch::Scratch;
@@ -25,6 +26,34 @@ done
 libvirtd --config "$lab/libvirtd.conf" --pid-file "$lab/libvirtd.pid" &
 wait "$!"
 "#;
+
+/// Before that, in a network of their own: a bridge, with DHCP and a web server on it.
+const NETWORK_SCRIPT: &str = r#"
+command -v dnsmasq || exit
+ip link set lo up &&
+    ip link add br0 type bridge stp_state 0 forward_delay 0 &&
+    ip addr add 10.77.0.1/24 dev br0 &&
+    ip addr add fd77::1/64 dev br0 nodad &&
+    ip link set br0 up || exit
+dnsmasq --conf-file="$1/dnsmasq.conf" --user=root --keep-in-foreground &
+"$1/busybox" httpd -f -p 10.77.0.1:80 -h "$1/site" &
+"#;
+
+/// Servers whose firmware is iPXE, as QEMU's is, are sent to a script. iPXE waits long for an IPv6 router and for a second DHCP server unless
+/// it hears of them.
+const DNSMASQ_CONF: &str = "\
+port=0
+interface=br0
+bind-interfaces
+no-ping
+dhcp-authoritative
+dhcp-range=10.77.0.100,10.77.0.199,255.255.255.0,1h
+dhcp-match=set:ipxe,175
+dhcp-boot=tag:ipxe,http://10.77.0.1/boot.ipxe
+enable-ra
+dhcp-range=fd77::,ra-only,64
+dhcp-option-force=encap:175,176,1b
+";
 
 /// Everything as root and without the confinement that a service manager would set up.
 const QEMU_CONF: &str = r#"
@@ -55,7 +84,16 @@ pub struct VmLab {
     _daemon: Process,
     uri: String,
     serial: PathBuf,
-    _dir: Scratch,
+    dir: Scratch,
+}
+
+/// What the network card of a server is connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Network {
+    /// QEMU's user-mode network, which leads to the host.
+    User,
+    /// A bridge in a network namespace, from which servers boot.
+    Bridge,
 }
 
 impl VmLab {
@@ -71,16 +109,26 @@ impl VmLab {
 
     /// Starts libvirtd and the Redfish service, and defines the server.
     pub async fn with(firmware: Firmware) -> VmLab {
+        Self::on(Network::User, firmware).await
+    }
+
+    /// The same with BIOS, on a network of its own where it can boot: DHCP sends it to `boot.ipxe` of what was
+    /// [published](Self::publish).
+    pub async fn with_network_boot() -> VmLab {
+        Self::on(Network::Bridge, Firmware::Bios).await
+    }
+
+    async fn on(network: Network, firmware: Firmware) -> VmLab {
         let dir = Scratch::new("lab");
-        let (daemon, uri) = start_daemon(&dir);
+        let (daemon, uri) = start_daemon(&dir, network);
         wait_ok("libvirtd to answer", START_TIMEOUT, || async {
             daemon.alive().unwrap_or_else(|why| panic!("libvirtd does not start: {why}"));
             virsh(&uri, &["list"]).await
         })
         .await;
-        let serial = define_server(&dir, &uri, firmware).await;
+        let serial = define_server(&dir, &uri, network, firmware).await;
         let sushy = Sushy::libvirt(&uri).await;
-        VmLab { sushy, _daemon: daemon, uri, serial, _dir: dir }
+        VmLab { sushy, _daemon: daemon, uri, serial, dir }
     }
 
     /// The server's BMC.
@@ -91,6 +139,16 @@ impl VmLab {
     /// The Redfish path of the server.
     pub fn system_path(&self) -> String {
         format!("/redfish/v1/Systems/{}", Self::SYSTEM)
+    }
+
+    /// Where servers on the lab's own network find what was published.
+    pub const SITE: &str = "http://10.77.0.1";
+
+    /// Puts a file on the web server of the lab's own network.
+    pub fn publish(&self, path: &str, content: impl AsRef<[u8]>) {
+        let file = self.dir.join("site").join(path);
+        std::fs::create_dir_all(file.parent().expect("a file in the site")).expect("a directory of the site");
+        write(&file, content);
     }
 
     /// All that the server has written to its serial console.
@@ -124,7 +182,7 @@ impl VmLab {
     }
 }
 
-fn start_daemon(dir: &Path) -> (Process, String) {
+fn start_daemon(dir: &Path, network: Network) -> (Process, String) {
     for private in PRIVATE_DIRS {
         std::fs::create_dir_all(dir.join(private)).expect("a directory of the lab");
     }
@@ -135,15 +193,23 @@ fn start_daemon(dir: &Path) -> (Process, String) {
     std::fs::create_dir(&sockets).expect("a directory of the lab");
 
     let mut arguments = vec!["--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"];
+    let mut script = DAEMON_SCRIPT.to_owned();
+    if network == Network::Bridge {
+        script.insert_str(0, NETWORK_SCRIPT);
+        arguments.push("--net");
+        write(&dir.join("dnsmasq.conf"), format!("{DNSMASQ_CONF}dhcp-leasefile={}\n", dir.join("leases").display()));
+        std::fs::create_dir(dir.join("site")).expect("a directory of the lab");
+        std::fs::copy(parts::home("vm").join("busybox"), dir.join("busybox")).expect("a web server for the lab");
+    }
     let lab = dir.display().to_string();
-    arguments.extend(["sh", "-c", DAEMON_SCRIPT, "libvirtd", &lab]);
+    arguments.extend(["sh", "-c", &script, "libvirtd", &lab]);
     arguments.extend(PRIVATE_DIRS);
     let daemon = Process::start("libvirtd", dir, "unshare".as_ref(), &arguments);
     (daemon, format!("qemu:///system?socket={}", sockets.join("libvirt-sock").display()))
 }
 
 /// Returns the file that gets the serial console.
-async fn define_server(dir: &Path, uri: &str, firmware: Firmware) -> PathBuf {
+async fn define_server(dir: &Path, uri: &str, network: Network, firmware: Firmware) -> PathBuf {
     let pool = dir.join("pool");
     std::fs::create_dir(&pool).expect("a directory of the lab");
     let disk = pool.join("disk.raw");
@@ -154,7 +220,7 @@ async fn define_server(dir: &Path, uri: &str, firmware: Firmware) -> PathBuf {
         Firmware::Bios => String::new(),
         Firmware::Uefi => uefi_loader(&dir.join("variables.fd")),
     };
-    write(&definition, server_xml(&loader, &disk, &serial));
+    write(&definition, server_xml(&loader, &disk, network, &serial));
     // sushy-tools uploads virtual media into the pool of this name.
     let pool = pool.display().to_string();
     let definition = definition.display().to_string();
@@ -175,7 +241,11 @@ fn uefi_loader(variables: &Path) -> String {
 }
 
 /// Type `qemu`, never `kvm`: where the tests run, /dev/kvm may exist and not work.
-fn server_xml(loader: &str, disk: &Path, serial: &Path) -> String {
+fn server_xml(loader: &str, disk: &Path, network: Network, serial: &Path) -> String {
+    let (kind, source) = match network {
+        Network::User => ("user", ""),
+        Network::Bridge => ("bridge", "<source bridge='br0'/>"),
+    };
     format!(
         "<domain type='qemu'>
   <name>server-1</name>
@@ -195,7 +265,8 @@ fn server_xml(loader: &str, disk: &Path, serial: &Path) -> String {
       <source file='{disk}'/>
       <target dev='vda' bus='virtio'/>
     </disk>
-    <interface type='user'>
+    <interface type='{kind}'>
+      {source}
       <mac address='{mac}'/>
       <model type='virtio'/>
     </interface>

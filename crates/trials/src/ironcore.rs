@@ -1,21 +1,38 @@
 //! A world whose operator looks after metal-operator's kinds.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::ironcore::{Bmc, BmcSecret, Endpoint, Server, ServerBootConfiguration, ServerClaim};
 use controllers::dialect::Settings;
 use controllers::dialects::Dialect;
 use controllers::ironcore::MacPrefixes;
 use controllers::operator::Config;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Resource;
+use kube::{Api, Client, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::bed::OPERATOR;
 use crate::world::World;
+
+/// The roles that we ship for an operator of metal-operator's kinds.
+const ROLES: &str = concat!(
+    include_str!("../../../config/rbac/role.yaml"),
+    "\n---\n",
+    include_str!("../../../config/rbac/role_binding.yaml"),
+    "\n---\n",
+    include_str!("../../../config/ironcore/role.yaml"),
+    "\n---\n",
+    include_str!("../../../config/ironcore/role_binding.yaml"),
+);
+
+/// Longer than an emulated server takes for anything.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Devices whose MAC addresses begin with 23 are BMCs.
 pub const PREFIXES: &str = "macPrefixes:
@@ -89,6 +106,14 @@ pub fn condition_of(object: &Value, type_: &str) -> Value {
 }
 
 impl World {
+    /// Installs metal-operator's definitions on the cluster, and lets the operator use them everywhere. Servers have no namespace: the
+    /// cluster must be this world's own.
+    pub async fn install_ironcore(&self) {
+        self.cluster().apply_yaml(&api::crd::documents(&api::crd::ironcore_crds())).await;
+        let roles = ROLES.replace("beskar7-system", &self.namespace);
+        self.cluster().service_account(&self.namespace, OPERATOR, &roles).await;
+    }
+
     /// Servers, as their admin sees them.
     pub fn servers(&self) -> Api<Server> {
         Api::all(self.admin())
@@ -142,7 +167,7 @@ impl World {
             if is_so(&shown) {
                 return shown;
             }
-            assert!(began.elapsed() < self.patience(), "{name}: {what} did not come true: {shown:#}");
+            assert!(began.elapsed() < self.patience().max(PATIENCE), "{name}: {what} did not come true: {shown:#}");
             self.pause_since(began).await;
         }
     }
@@ -180,5 +205,92 @@ impl World {
         let mut spec = json!({ "power": "On", "image": "registry.example/os:1" });
         spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         self.server_claims().make(json!({ "name": name }), json!({ "spec": spec })).await;
+    }
+}
+
+/// An object of a kind as a Go client of metal-operator v0.7 has it in hand after it has read it: without the fields that its types do not
+/// have.
+pub fn as_upstream<K: Resource<DynamicType = ()>>(object: &mut Value) {
+    let crd = testkit::part("metal-operator").join(format!("crds/{}_{}.yaml", K::group(&()), K::plural(&())));
+    let text = std::fs::read_to_string(&crd).unwrap_or_else(|error| panic!("{}: {error}", crd.display()));
+    let crd: Value = serde_saphyr::from_str(&text).unwrap();
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    for part in ["spec", "status"] {
+        if object.get(part).is_some() {
+            prune(&mut object[part], &schema["properties"][part]);
+        }
+    }
+}
+
+fn prune(value: &mut Value, schema: &Value) {
+    match (value, schema["properties"].as_object()) {
+        (Value::Object(fields), Some(known)) => {
+            fields.retain(|name, _| known.contains_key(name));
+            for (name, field) in fields {
+                prune(field, &known[name]);
+            }
+        }
+        (Value::Array(items), _) => items.iter_mut().for_each(|item| prune(item, &schema["items"])),
+        _ => {}
+    }
+}
+
+/// A boot provider that does nothing but what the contract asks of it: it says of each ServerBootConfiguration that it is ready. It is a Go
+/// client in what it writes: each status as a whole, without fields that it does not know.
+#[derive(Debug)]
+pub struct BootProvider {
+    _work: JoinSet<()>,
+}
+
+impl BootProvider {
+    /// What it may do.
+    pub const ROLES: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: boot-provider}
+rules:
+  - {apiGroups: [metal.ironcore.dev], resources: [serverbootconfigurations], verbs: [get, list, watch]}
+  - {apiGroups: [metal.ironcore.dev], resources: [serverbootconfigurations/status], verbs: [get, update]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: boot-provider}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: boot-provider}
+subjects: [{kind: ServiceAccount, name: boot-provider, namespace: NAMESPACE}]
+";
+
+    /// Begins, and ends when it is dropped.
+    pub fn start(client: Client) -> Self {
+        let mut work = JoinSet::new();
+        work.spawn(async move {
+            loop {
+                Self::look(&client).await;
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        });
+        Self { _work: work }
+    }
+
+    async fn look(client: &Client) {
+        let everywhere: Api<ServerBootConfiguration> = Api::all(client.clone());
+        for configuration in everywhere.list(&ListParams::default()).await.unwrap() {
+            let state = configuration.status.as_ref().map_or("", |status| status.state.as_str());
+            if !matches!(state, "" | "Pending") || configuration.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let (name, namespace) = (configuration.name_any(), configuration.namespace().unwrap());
+            let mut object = serde_json::to_value(configuration).unwrap();
+            object["status"]["state"] = json!("Ready");
+            as_upstream::<ServerBootConfiguration>(&mut object);
+            let there: Api<ServerBootConfiguration> = Api::namespaced(client.clone(), &namespace);
+            let written =
+                there.replace_status(&name, &PostParams::default(), &serde_json::from_value(object).unwrap()).await;
+            match written {
+                Ok(_) => {}
+                // Somebody else has written, or it is gone: it is looked at again.
+                Err(kube::Error::Api(refusal)) if matches!(refusal.code, 404 | 409) => {}
+                Err(error) => panic!("{namespace}/{name}: {error}"),
+            }
+        }
     }
 }

@@ -316,14 +316,10 @@ fn bound(view: &ClaimView<'_, ServerClaim>, decided: &Decided<'_>, server: &str,
         power::ON => {
             let mut said = claim.status.iter().flat_map(|status| &status.conditions);
             let said = said.find(|said| said.type_ == types::READY && said.reason == reasons::BOOTING);
-            match said.filter(|_| !has_waited(view, decided)) {
-                // Not older than a moment.
-                Some(said) => not(reasons::BOOTING, said.message.clone()),
-                None => {
-                    let wait = host.and_then(|host| host.wait.as_ref());
-                    not(reasons::BOOTING, wait.map_or_else(String::new, |wait| wait.message.clone()))
-                }
-            }
+            // What was said is not older than a moment.
+            let message = said.filter(|_| !has_waited(view, decided)).map(|said| said.message.clone());
+            let wait = host.and_then(|host| host.wait.as_ref()).map(|wait| wait.message.clone());
+            not(reasons::BOOTING, message.or(wait).unwrap_or_default())
         }
         power::OFF => not(reasons::POWERED_OFF, "The server is off, as spec.power says.".to_owned()),
         other => not(

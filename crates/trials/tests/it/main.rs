@@ -4,6 +4,7 @@
 
 mod api_outage;
 mod definition;
+mod ironcore;
 mod lifecycle;
 mod machines;
 mod owned;

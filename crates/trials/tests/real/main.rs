@@ -9,6 +9,7 @@ use testkit::{FakeSystem, Sushy, VmLab, WebServer, build_iso, wait_for};
 use trials::world::{Hurry, World, claim};
 
 mod clusters;
+mod ironcore;
 mod metal3;
 mod remote;
 mod site;

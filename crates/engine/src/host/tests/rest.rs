@@ -81,7 +81,7 @@ fn servers_behind_one_bmc_take_turns_so_that_it_is_asked_as_often_as_for_one() {
         let mut all = Vec::new();
         for place in 0..of {
             let mut at = start;
-            let spread = (place * 97 % 256) as u8;
+            let spread = u8::try_from(place * 97 % 256).unwrap();
             loop {
                 let next = pace::rest(at, Some(Turn { place, of }), spread);
                 assert!(next > at, "{next}");

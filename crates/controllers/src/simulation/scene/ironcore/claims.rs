@@ -1,5 +1,7 @@
 //! Claims: who gets which server, what it boots, and how it is given back.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::Secret;
 use sim::BootSource;
 
@@ -285,4 +287,29 @@ async fn a_claim_that_is_deleted_while_its_server_boots_is_released() {
     scene.drop_object::<ServerClaim>("node").await;
     scene.until_server(&of("server-0"), "Available").await;
     assert_eq!(scene.power("server-0"), PowerState::Off);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_claims_at_once_get_one_server_each() {
+    let names: Vec<_> = (0..10).map(|number| format!("server-{number}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let scene = available(&names).await;
+    for name in &names {
+        scene.edit::<Server>(&of(name), json!({"metadata": {"labels": {"foo": "bar"}}})).await;
+    }
+    let selects = json!({"serverSelector": {"matchLabels": {"foo": "bar"}}});
+    for (number, change) in [json!({}), selects].iter().cycle().take(8).enumerate() {
+        scene.claim(&format!("node-{number}"), change.clone()).await;
+    }
+    let mut servers = BTreeSet::new();
+    for number in 0..8 {
+        let name = format!("node-{number}");
+        scene.until_bound(&name).await;
+        let server = scene.object::<ServerClaim>(&name)["spec"]["serverRef"]["name"].as_str().unwrap().to_owned();
+        assert_eq!(scene.object::<Server>(&server)["spec"]["serverClaimRef"]["name"], name.as_str());
+        servers.insert(server);
+    }
+    assert_eq!(servers.len(), 8);
+    let is_free = |name: &&&str| scene.object::<Server>(&of(name))["status"]["state"] == "Available";
+    assert_eq!(names.iter().filter(is_free).count(), 2);
 }
