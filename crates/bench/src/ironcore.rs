@@ -110,7 +110,7 @@ async fn provide(api: Api<ServerBootConfiguration>) {
     let all = watcher(api.clone(), watcher::Config::default()).default_backoff().applied_objects();
     let pending = all.filter_map(async |configuration| {
         let configuration = configuration.inspect_err(|error| println!("boot provider: {error}")).ok()?;
-        let is_pending = configuration.status.as_ref().is_some_and(|status| status.state == boot::PENDING);
+        let is_pending = configuration.status.as_ref().is_none_or(|status| status.state != boot::READY);
         is_pending.then(|| configuration.name_any())
     });
     let ready = Patch::Merge(json!({ "status": { "state": boot::READY } }));
