@@ -104,14 +104,16 @@ impl Scene<'_> {
 
     /// Goes on if a server may be registered in the state that it is in.
     fn meet_newcomer(&mut self, seen: &Seen) -> Flow {
+        // Whoever has claimed it may use it already: its status may be all that was lost.
+        let may_switch_off = self.goal.newcomer == Newcomer::SwitchOff && self.goal.claim.is_none();
         match self.goal.newcomer {
-            Newcomer::AwaitOff if is_running(seen.power) => {
+            Newcomer::SwitchOff if may_switch_off && seen.power != PowerState::Off => {
+                self.bring_off(seen, Manner::Soft, self.scope_of_inventory())
+            }
+            Newcomer::AwaitOff | Newcomer::SwitchOff if is_running(seen.power) => {
                 self.rest();
                 self.wait_for_others(Waiting::ServerOff);
                 STOP
-            }
-            Newcomer::SwitchOff if seen.power != PowerState::Off => {
-                self.bring_off(seen, Manner::Soft, self.scope_of_inventory())
             }
             Newcomer::Register | Newcomer::AwaitOff | Newcomer::SwitchOff => GO_ON,
         }

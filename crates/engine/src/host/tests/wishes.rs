@@ -615,6 +615,16 @@ fn a_server_that_runs_is_registered_as_it_is_when_it_is_off_or_after_it_was_swit
 }
 
 #[test]
+fn a_newcomer_that_somebody_has_claimed_is_never_switched_off() {
+    let goal = Goal { newcomer: Newcomer::SwitchOff, ..ordered("a", IMAGE) };
+    let mut world = World::new(goal, Server::running());
+    world.proof = Some(Proof::Free);
+    world.run(3600);
+    assert_eq!((world.acts(), world.wait().as_deref()), (vec![], Some("WaitingForServerOff")));
+    assert!(world.server.on);
+}
+
+#[test]
 fn a_gentle_release_lets_the_system_shut_down_and_cuts_the_power_if_it_does_not() {
     for (deaf, gentle, acts) in
         [(false, true, vec!["ShutDown"]), (true, true, vec!["ShutDown", "PowerOff"]), (false, false, vec!["PowerOff"])]

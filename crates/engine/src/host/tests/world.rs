@@ -605,7 +605,8 @@ impl World {
         let undo = anchor.undo();
         let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
         let is_restarting = anchor.restarting.is_some();
-        let newcomer = record.phase == Phase::Registering && goal.newcomer == Newcomer::SwitchOff;
+        let is_new = record.phase == Phase::Registering && goal.claim.is_none();
+        let newcomer = is_new && goal.newcomer == Newcomer::SwitchOff;
         let lends = goal.road == Road::Lend && record.phase == Phase::Lent;
         let wanted = if lends { goal.maintenance.online } else { None };
         let boot = goal.maintenance.boot.as_ref().filter(|boot| lends && wanted == Some(true) && boot.gate.open);
