@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
     category = "beskar7",
     namespaced,
     derive = "PartialEq",
-    doc = "What a server has fetched while it was being provisioned. Written by the boot service, and deleted when the host is released."
+    doc = "What a server has fetched while it was being provisioned, or told while it was being looked into. Written by the boot service, and deleted when that is over."
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BootSessionSpec {
@@ -29,6 +29,19 @@ pub struct BootSessionSpec {
     /// What went wrong last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<BootProblem>,
+    /// What a probe has told of the server that it runs on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+}
+
+/// What a probe has told of its server.
+#[derive(JsonSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// When.
+    pub at: Time,
+    /// What, as it came: a JSON object.
+    #[schemars(length(max = 262_144))]
+    pub data: String,
 }
 
 /// Who fetched something, and when.

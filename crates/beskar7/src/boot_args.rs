@@ -44,9 +44,18 @@ pub(crate) struct BootArgs {
 }
 
 impl BootArgs {
+    /// Whether there is to be a boot service.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.url().is_some()
+    }
+
+    fn url(&self) -> Option<&str> {
+        self.boot_url.as_deref().filter(|url| !url.is_empty())
+    }
+
     /// The boot service, if it is wanted. Its key is kept in that namespace.
     pub(crate) fn open(&self, key_namespace: &str) -> anyhow::Result<Option<BootConfig>> {
-        let Some(url) = self.boot_url.as_deref().filter(|url| !url.is_empty()) else { return Ok(None) };
+        let Some(url) = self.url() else { return Ok(None) };
         let links = Links::new(url).context("--boot-url")?;
         let Some(address) = self.boot_bind_address.0 else {
             bail!(

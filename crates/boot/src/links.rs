@@ -84,6 +84,11 @@ impl Links {
         self.link("config", deployment, &ticket.to_string())
     }
 
+    /// Where a probe tells what it has found. It appends `/register` and the like.
+    pub fn registry(&self, probe: &str, ticket: &Ticket) -> Result<String, LinkError> {
+        self.link("registry", probe, &ticket.to_string())
+    }
+
     fn link(&self, kind: &str, deployment: &str, rest: &str) -> Result<String, LinkError> {
         if !is_id(deployment) {
             return Err(LinkError::DeploymentInvalid(deployment.to_owned()));
@@ -96,29 +101,70 @@ impl Links {
 /// What a path of the boot service requests.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Which of the two.
-    pub purpose: Purpose,
-    /// Of which deployment.
+    /// What.
+    pub what: What,
+    /// Of which deployment, or of which probe.
     pub deployment: String,
     /// By which right.
     pub ticket: Ticket,
 }
 
+/// What there is to request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// The boot image.
+    Iso,
+    /// The bootstrap data.
+    Config,
+    /// Something of the registry.
+    Registry(Call),
+}
+
+/// What a client of the registry wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    /// Tell what was found in the server.
+    Register,
+    /// Tell whether the server has booted.
+    BootState,
+    /// Read what was told of a system.
+    System(String),
+    /// Forget what was told of a system.
+    Delete(String),
+}
+
+impl What {
+    /// What a ticket must be made for.
+    pub fn purpose(&self) -> Purpose {
+        match self {
+            Self::Iso => Purpose::Iso,
+            Self::Config => Purpose::Config,
+            Self::Registry(_) => Purpose::Registry,
+        }
+    }
+}
+
 impl Asked {
     /// Reads a path. The part before it does not matter: it is the path of the boot URL, unless a proxy took it off.
     pub fn parse(path: &str) -> Option<Self> {
-        let mut segments = path.rsplit('/');
-        let last = segments.next()?;
-        let (purpose, ticket) = if last == FILE { (Purpose::Iso, segments.next()?) } else { (Purpose::Config, last) };
-        let (deployment, kind) = (segments.next()?, segments.next()?);
-        // The path begins with a slash, so something is left, if only nothing.
-        segments.next()?;
-        let expected = match purpose {
-            Purpose::Iso => "iso",
-            Purpose::Config => "config",
+        let segments: Vec<&str> = path.rsplitn(5, '/').collect();
+        let (what, ticket, deployment) = match *segments.as_slice() {
+            [FILE, ticket, deployment, "iso", _] => (What::Iso, ticket, deployment),
+            [ticket, deployment, "config", ..] if segments.len() > 3 => (What::Config, ticket, deployment),
+            ["register", ticket, probe, "registry", _] => (What::Registry(Call::Register), ticket, probe),
+            ["bootstate", ticket, probe, "registry", _] => (What::Registry(Call::BootState), ticket, probe),
+            [uuid, call, ticket, probe, before] if before == "registry" || before.ends_with("/registry") => {
+                let call = match call {
+                    "systems" => Call::System(uuid.to_owned()),
+                    "delete" => Call::Delete(uuid.to_owned()),
+                    _ => return None,
+                };
+                (What::Registry(call), ticket, probe)
+            }
+            _ => return None,
         };
-        (kind == expected && is_id(deployment)).then_some(())?;
-        Some(Self { purpose, deployment: deployment.to_owned(), ticket: ticket.parse().ok()? })
+        is_id(deployment).then_some(())?;
+        Some(Self { what, deployment: deployment.to_owned(), ticket: ticket.parse().ok()? })
     }
 }
 
@@ -187,7 +233,18 @@ mod tests {
                 (links.config("d-1", &ticket()).unwrap(), Purpose::Config),
             ] {
                 let asked = Asked::parse(link.strip_prefix("http://b").unwrap()).unwrap();
-                assert_eq!((asked.purpose, asked.deployment.as_str()), (purpose, "d-1"));
+                assert_eq!((asked.what.purpose(), asked.deployment.as_str()), (purpose, "d-1"));
+                assert_eq!(asked.ticket.to_string(), TICKET);
+            }
+            let registry = links.registry("p-1", &ticket()).unwrap();
+            for (rest, call) in [
+                ("register", Call::Register),
+                ("bootstate", Call::BootState),
+                ("systems/38947555", Call::System("38947555".to_owned())),
+                ("delete/38947555", Call::Delete("38947555".to_owned())),
+            ] {
+                let asked = Asked::parse(&format!("{}/{rest}", registry.strip_prefix("http://b").unwrap())).unwrap();
+                assert_eq!((asked.what, asked.deployment.as_str()), (What::Registry(call), "p-1"));
                 assert_eq!(asked.ticket.to_string(), TICKET);
             }
         }
@@ -208,6 +265,15 @@ mod tests {
             &format!("/config//{TICKET}"),
             "/config/d1/0011",
             &format!("/config/../{TICKET}"),
+            &format!("/registry/p1/{TICKET}"),
+            &format!("/registry/p1/{TICKET}/"),
+            &format!("/registry/p1/{TICKET}/other"),
+            &format!("/registry/p1/{TICKET}/systems"),
+            &format!("/registry/p1/{TICKET}/systems/a/b"),
+            &format!("/registry/p1/{TICKET}/register/a"),
+            &format!("/iso/p1/{TICKET}/register"),
+            &format!("/aregistry/p1/{TICKET}/systems/a"),
+            "/registry/p1/0011/register",
         ] {
             assert!(Asked::parse(path).is_none(), "{path}");
         }

@@ -25,6 +25,8 @@ pub enum Purpose {
     Iso,
     /// The bootstrap data, from one address and for a few minutes.
     Config,
+    /// The registry, in which a probe tells what it has found in its server. The deployment is that probe then.
+    Registry,
 }
 
 /// The holder of a ticket.
@@ -81,17 +83,26 @@ impl Key {
 
     /// The ticket of this holder.
     pub fn ticket(&self, purpose: Purpose, holder: &Holder) -> Ticket {
+        Ticket(self.sign("beskar7 ticket 1", purpose.word(), holder))
+    }
+
+    /// A secret of this holder that is no ticket, such as the seed of a key. The same each time, so it need not be stored.
+    pub fn secret(&self, what: &str, holder: &Holder) -> [u8; 32] {
+        self.sign("beskar7 secret 1", what, holder)
+    }
+
+    fn sign<const N: usize>(&self, domain: &str, what: &str, holder: &Holder) -> [u8; N] {
         let mut context = hmac::Context::with_key(&self.signing);
         // Lengths go first, so that no two lists of words are the same bytes.
         let kind = Some(holder.kind.as_str()).filter(|kind| !kind.is_empty());
-        let words = [purpose.word(), &holder.namespace, &holder.host, &holder.claim, &holder.deployment];
-        for word in ["beskar7 ticket 1"].into_iter().chain(words).chain(kind) {
+        let words = [what, &holder.namespace, &holder.host, &holder.claim, &holder.deployment];
+        for word in [domain].into_iter().chain(words).chain(kind) {
             context.update(&(word.len() as u64).to_be_bytes());
             context.update(word.as_bytes());
         }
-        let mut ticket = [0; Ticket::LEN];
-        ticket.iter_mut().zip(context.sign().as_ref()).for_each(|(byte, signed)| *byte = *signed);
-        Ticket(ticket)
+        let mut signed = [0; N];
+        signed.iter_mut().zip(context.sign().as_ref()).for_each(|(byte, signed)| *byte = *signed);
+        signed
     }
 
     /// Whether this is the ticket of this holder. Takes the same time wherever they differ.
@@ -111,6 +122,7 @@ impl Purpose {
         match self {
             Self::Iso => "iso",
             Self::Config => "config",
+            Self::Registry => "registry",
         }
     }
 }
@@ -187,7 +199,7 @@ mod tests {
     fn cases() -> impl Strategy<Value = (u8, Purpose, Holder)> {
         // Few letters, so that words of different cases often run into each other.
         let word = || "[ab/]{0,3}";
-        let purpose = prop_oneof![Just(Purpose::Iso), Just(Purpose::Config)];
+        let purpose = prop_oneof![Just(Purpose::Iso), Just(Purpose::Config), Just(Purpose::Registry)];
         (0_u8..3, purpose, (word(), word(), word(), word(), word())).prop_map(
             |(key, purpose, (kind, namespace, host, claim, deployment))| {
                 (key, purpose, Holder { kind, namespace, host, claim, deployment })
@@ -211,6 +223,18 @@ mod tests {
             ticket.0[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(!key(case.0).admits(&ticket, case.1, &case.2));
         }
+    }
+
+    #[test]
+    fn secrets_are_each_holders_own_and_tell_nothing_of_tickets() {
+        let (one, other) = (holder(["a", "b", "c", "d"]), holder(["a", "b", "c", "e"]));
+        let secret = key(1).secret("seed", &one);
+        assert_eq!(secret, key(1).secret("seed", &one));
+        for another in [key(2).secret("seed", &one), key(1).secret("salt", &one), key(1).secret("seed", &other)] {
+            assert_ne!(secret, another);
+        }
+        let ticket = key(1).ticket(Purpose::Registry, &one);
+        assert_ne!(ticket.0, key(1).secret("registry", &one)[..Ticket::LEN]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::companions::Companion;
-use crate::depot::{Depot, Session, Shipment};
+use crate::depot::{Depot, Probed, Session, Shipment};
 pub use crate::herald::News;
 pub use crate::marks::Mark;
 use crate::metrics::{Count, OwnGauge, OwnMetric};
@@ -41,8 +41,6 @@ pub trait HostDialect: Send + Sync + 'static {
     /// The field of the object in which the record is stored, as text.
     const RECORD: &'static [&'static str];
 
-    /// Selects the hosts that the boot service has something for.
-    const SERVED: &'static str;
     /// The field that names the Secret with user name and password.
     const CREDENTIALS_FIELD: &'static str;
     /// The field that names the Secret with certificate authorities.
@@ -84,6 +82,16 @@ pub trait HostDialect: Send + Sync + 'static {
     /// What another operator has left in its status that tells how it stands with the server. Asked only of hosts that we know nothing of,
     /// and of adopted ones.
     fn proof(_: &View<'_, Self::Host>) -> Option<Proof> {
+        None
+    }
+
+    /// Selects the hosts that the boot service has something for, by their fields; `None` if there are none.
+    fn served(_: &Settings) -> Option<&'static str> {
+        None
+    }
+
+    /// The last probe of its server, if there was one.
+    fn probed(_: &Self::Host) -> Option<Probed> {
         None
     }
 
@@ -201,6 +209,10 @@ pub struct Outcome<'a, H> {
     pub host: &'a H,
     /// The objects of the kinds that the dialect has declared.
     pub related: &'a Related,
+    /// The boot service; `None` if nothing can be served.
+    pub depot: Option<&'a Depot>,
+    /// What whoever started the operator has said of its dialects.
+    pub settings: &'a Settings,
     /// What is wanted.
     pub goal: &'a Goal,
     /// What was decided.

@@ -125,8 +125,8 @@ impl Dialect {
     pub(crate) fn deliver<'a>(self, deliveries: &'a Deliveries, selection: &'a Selection) -> BoxFuture<'a, ()> {
         match self {
             Self::Beskar7 => deliveries.follow::<beskar7::Hosts>(selection).boxed(),
-            // What they boot is not ours to serve.
-            Self::Metal3 | Self::IronCore => std::future::pending().boxed(),
+            Self::Metal3 => deliveries.follow::<metal3::Hosts>(selection).boxed(),
+            Self::IronCore => deliveries.follow::<ironcore::Hosts>(selection).boxed(),
             #[cfg(test)]
             Self::Foreign => deliveries.follow::<ForeignHosts>(selection).boxed(),
             #[cfg(test)]

@@ -15,10 +15,15 @@ use crate::vault::Vault;
 
 /// A short digest, to compare by.
 pub(crate) fn digest(text: &str) -> String {
+    use sha2::Digest as _;
+    hex(&sha2::Sha256::digest(text.as_bytes())[..10])
+}
+
+/// Bytes as digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
 
-    use sha2::Digest as _;
-    sha2::Sha256::digest(text.as_bytes()).iter().take(10).fold(String::new(), |mut hex, byte| {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
         // Writing to a String cannot fail.
         write!(hex, "{byte:02x}").ok();
         hex

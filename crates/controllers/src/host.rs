@@ -101,11 +101,6 @@ impl<D: HostDialect> Case<'_, D> {
         let anchor = self.remembered.anchor.as_ref().ok().and_then(Option::as_ref);
         anchor.or(self.remembered.record.as_ref().map(|record| &record.anchor))
     }
-
-    /// The deployment that is under way or done.
-    fn deployment(&self) -> Option<&str> {
-        self.anchor()?.deployment.as_deref()
-    }
 }
 
 impl<D: HostDialect> Loop for HostLoop<D> {
@@ -258,13 +253,15 @@ impl<D: HostDialect> HostLoop<D> {
                 self.hands.wake(&rival);
             }
         }
+        let session = self.session(&case.key, case.anchor().and_then(Anchor::session));
         let mut sight = Sight {
             now: self.clock.now(),
             inputs: case.inputs.clone(),
             target: case.target.clone(),
             bmc,
             consumer: Presence::NotLookedUp,
-            fetched: self.session(&case.key, case.deployment()).and_then(|session| Some(session.fetched?.at.0)),
+            fetched: session.as_ref().and_then(|session| Some(session.fetched.as_ref()?.at.0)),
+            probed: session.as_ref().and_then(|session| Some(session.report.as_ref()?.at.0)),
             claimer: Presence::NotLookedUp,
             rival: self.index.rival(&case.key).map(|rival| rival_words(&case.key, &rival)),
             granted: Vec::new(),
@@ -361,8 +358,8 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    fn session(&self, key: &ObjectId, deployment: Option<&str>) -> Option<Session> {
-        self.sessions.of(key, deployment)
+    fn session(&self, key: &ObjectId, id: Option<&str>) -> Option<Session> {
+        self.sessions.of(key, id)
     }
 
     /// Nothing is done for it any more. How it ended is remembered until the watch has shown that: it may still show the
@@ -536,6 +533,7 @@ mod tests {
                 bmc: Some(bmc.clone()),
                 consumer: Presence::NotLookedUp,
                 fetched: None,
+                probed: None,
                 claimer: Presence::NotLookedUp,
                 rival: None,
                 granted: Vec::new(),

@@ -44,6 +44,7 @@ struct Inner {
     acts: Family<ActLabels, Counter>,
     faults: Family<FaultLabels, Counter>,
     api_writes: Family<WriteLabels, Counter>,
+    registry_refusals: Family<RefusalLabels, Counter>,
     own: Mutex<OwnMetrics>,
 }
 
@@ -72,6 +73,7 @@ impl Metrics {
             acts: Family::default(),
             faults: Family::default(),
             api_writes: Family::default(),
+            registry_refusals: Family::default(),
             own: Mutex::default(),
         };
         inner.register();
@@ -103,6 +105,11 @@ impl Metrics {
     /// A host came into a fault, or met it again.
     pub fn fault(&self, dialect: &'static str, reason: &'static str) {
         self.0.faults.get_or_create(&FaultLabels { dialect, reason }).inc();
+    }
+
+    /// The registry for probes refused a request.
+    pub fn registry_refused(&self, reason: &'static str) {
+        self.0.registry_refusals.get_or_create(&RefusalLabels { reason }).inc();
     }
 
     /// Something of a host was written to the API server, or should have been.
@@ -213,6 +220,8 @@ impl Inner {
         registry.register("acts", "What was done to servers", self.acts.clone());
         registry.register("faults", "Faults that hosts came into, by reason", self.faults.clone());
         registry.register("api_writes", "Writes of hosts to the API server", self.api_writes.clone());
+        let refusals = self.registry_refusals.clone();
+        registry.register("registry_refusals", "Requests that the registry for probes refused, by reason", refusals);
     }
 }
 
@@ -403,6 +412,11 @@ struct ActLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FaultLabels {
     dialect: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
     reason: &'static str,
 }
 

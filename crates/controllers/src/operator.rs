@@ -15,7 +15,7 @@ use tracing::warn;
 
 use crate::brake::{Brake, BrakeConfig};
 use crate::clock::Clock;
-use crate::depot::{BootConfig, BootError, Depot, Sessions};
+use crate::depot::{BootConfig, BootError, Depot, Means, Sessions};
 use crate::dialect::Settings;
 use crate::dialects::Dialect;
 use crate::hands::{Dial, Hands};
@@ -117,8 +117,12 @@ impl Operator {
         let depot = match &self.config.boot {
             Some(boot) => {
                 let Some(depot) = Depot::open(&self.client, boot, &shutdown).await? else { return Ok(()) };
-                let (clock, stop) = (self.clock.clone(), stop.clone());
-                servers.spawn(depot.serve(self.dialects(), self.selection(), boot, clock, stop)?);
+                let means = Means {
+                    clock: self.clock.clone(),
+                    metrics: self.metrics.clone(),
+                    settings: self.config.settings.clone(),
+                };
+                servers.spawn(depot.serve(self.dialects(), self.selection(), boot, means, stop.clone())?);
                 Some(depot)
             }
             None => None,

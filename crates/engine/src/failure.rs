@@ -69,6 +69,8 @@ pub enum Kind {
     PowerStuck,
     /// The server did not boot what it was told to boot.
     BootIgnored,
+    /// The server was started for a probe, which has not reported.
+    ProbeSilent,
     /// The order is invalid.
     OrderInvalid,
     /// The order needs the boot service, and `--boot-url` is not set.
@@ -104,7 +106,7 @@ pub enum Class {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::AddressInvalid,
         Self::ProtocolUnsupported,
         Self::SecretNotFound,
@@ -135,6 +137,7 @@ impl Kind {
         Self::BadAnswer,
         Self::PowerStuck,
         Self::BootIgnored,
+        Self::ProbeSilent,
         Self::OrderInvalid,
         Self::BootUrlMissing,
         Self::DuplicateHost,
@@ -177,6 +180,7 @@ impl Kind {
             | Self::NoBootMethod
             | Self::ServerRunning
             | Self::MediaRefused
+            | Self::ProbeSilent
             | Self::OrderInvalid
             | Self::BootUrlMissing
             | Self::DuplicateHost
@@ -249,6 +253,7 @@ impl Kind {
             Self::BadAnswer => "BadAnswer",
             Self::PowerStuck => "PowerStuck",
             Self::BootIgnored => "BootIgnored",
+            Self::ProbeSilent => "ProbeSilent",
             Self::OrderInvalid => "OrderInvalid",
             Self::BootUrlMissing => "BootURLMissing",
             Self::DuplicateHost => "DuplicateHost",

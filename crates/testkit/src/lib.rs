@@ -15,6 +15,7 @@ mod cluster;
 mod cluster_api;
 mod fetch;
 mod iso;
+mod metalprobe;
 mod mock_bmc;
 mod parts;
 mod pki;
@@ -28,8 +29,9 @@ mod workload;
 
 pub use cluster::{Account, AuditWrite, Cluster, Kubectl};
 pub use cluster_api::{CapiRelease, ClusterApi, Metal3, Move};
-pub use fetch::fetch_from;
+pub use fetch::{fetch_from, send_from};
 pub use iso::{Layout, NetworkBoot, build_fetching_iso, build_iso, build_menu_iso, build_network_boot};
+pub use metalprobe::Metalprobe;
 pub use mock_bmc::MockBmc;
 pub use parts::home as part;
 pub use scratch::free_port;

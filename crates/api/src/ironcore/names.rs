@@ -21,6 +21,8 @@ pub const PARKED: &str = "metal.ironcore.dev/parked";
 pub const TYPE: &str = "metal.ironcore.dev/type";
 /// Value of [`TYPE`].
 pub const TYPE_INTERNAL: &str = "Internal";
+/// Annotation beside [`TYPE`], for boot providers.
+pub const IS_DEFAULT_OS_IMAGE: &str = "metal.ironcore.dev/is-default-os-image";
 /// Begin of an annotation that the operator writes on a Server: the rule behind it, for BootstrapOnly, has been fulfilled once.
 pub const BOOTSTRAP_COMPLETED_PREFIX: &str = "readiness.metal.ironcore.dev/bootstrap-completed-";
 

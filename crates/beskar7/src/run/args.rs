@@ -2,20 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::num::{NonZeroU16, NonZeroUsize};
-use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::ArgAction;
 use controllers::brake::BrakeConfig;
 use controllers::dialects::Dialect;
-use controllers::ironcore::{self, MacPrefixes};
 use controllers::leader::Timing;
 use controllers::operator::{Config, Election};
 
 use super::bind::{Bind, bind};
+use super::ironcore_args::IronCoreArgs;
 use crate::access::ClusterArgs;
 use crate::boot_args::BootArgs;
 use crate::dialects::{self, HostKind};
@@ -114,47 +112,6 @@ impl DialectArgs {
 impl std::fmt::Display for DialectArgs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.dialects.iter().map(|dialect| dialect.name()).collect::<Vec<_>>().join(","))
-    }
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "metal-operator's kinds (--dialects ironcore)")]
-pub(crate) struct IronCoreArgs {
-    /// Which Endpoints are BMCs, by the beginnings of their MAC addresses, and their factory passwords: a file in metal-operator's format
-    #[arg(long, value_name = "FILE", env = "BESKAR7_MAC_PREFIXES_FILE")]
-    mac_prefixes_file: Option<PathBuf>,
-    /// Switch off Servers that run when they are first seen; otherwise they stay Initial until they are off
-    #[arg(long, value_name = "BOOL", hide_possible_values = true, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set, env = "BESKAR7_ENFORCE_FIRST_BOOT")]
-    enforce_first_boot: bool,
-    /// Keep released servers in Cleanup until somebody says that their disks are wiped
-    #[arg(long, value_name = "BOOL", hide_possible_values = true, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set, env = "BESKAR7_REQUIRE_SANITIZED")]
-    require_sanitized: bool,
-    /// Accept any certificate of a BMC, unless the annotation beskar7.io/bmc-trust names the one to accept
-    #[arg(long, value_name = "BOOL", hide_possible_values = true, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set, env = "BESKAR7_SKIP_CERT_VALIDATION")]
-    skip_cert_validation: bool,
-    /// Scheme for BMCs whose protocol names none: http or https
-    #[arg(long, value_name = "SCHEME", default_value = "https", env = "BESKAR7_PROTOCOL", value_parser = ["http", "https"], hide_possible_values = true)]
-    protocol: String,
-}
-
-impl IronCoreArgs {
-    /// Reads the file, if there is one.
-    pub(crate) fn settings(&self) -> anyhow::Result<ironcore::Settings> {
-        let prefixes = match &self.mac_prefixes_file {
-            Some(path) => {
-                let place = || format!("--mac-prefixes-file {}", path.display());
-                let text = std::fs::read_to_string(path).with_context(place)?;
-                MacPrefixes::parse(&text).with_context(place)?
-            }
-            None => MacPrefixes::default(),
-        };
-        Ok(ironcore::Settings {
-            prefixes,
-            plain_http: self.protocol == "http",
-            skip_certificates: self.skip_cert_validation,
-            enforce_first_boot: self.enforce_first_boot,
-            require_sanitized: self.require_sanitized,
-        })
     }
 }
 

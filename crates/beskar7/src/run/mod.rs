@@ -2,6 +2,7 @@
 
 mod args;
 mod bind;
+mod ironcore_args;
 
 use std::sync::Arc;
 
@@ -17,8 +18,9 @@ use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use tracing::info;
 
-pub(crate) use args::{ABOUT, Args, BrakeArgs, DialectArgs, EXAMPLES, IronCoreArgs, LEASE};
+pub(crate) use args::{ABOUT, Args, BrakeArgs, DialectArgs, EXAMPLES, LEASE};
 pub(crate) use bind::{Bind, bind, listen};
+pub(crate) use ironcore_args::IronCoreArgs;
 
 use crate::access::Access;
 use crate::{limits, runtime, shutdown};
@@ -32,8 +34,9 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
 async fn run(args: &Args) -> anyhow::Result<()> {
     let shutdown = shutdown::token()?;
     let surroundings = args::Surroundings::look();
-    let boot = args.boot.open(&args.own_namespace(&surroundings))?;
-    let settings = Arc::new(Settings { ironcore: args.ironcore.settings()? });
+    let own_namespace = args.own_namespace(&surroundings);
+    let boot = args.boot.open(&own_namespace)?;
+    let settings = Arc::new(Settings { ironcore: args.ironcore.settings(&args.boot, &own_namespace)? });
     let config = Config { boot, settings, ..args.config(&surroundings) };
     let kinds = args.dialects.kinds();
     if let (Some(_), Some(kind)) = (&config.namespace, kinds.iter().find(|kind| !kind.has_namespaces())) {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use controllers::clock::SystemClock;
 use controllers::dialect::Settings;
 use controllers::hands::Dial;
@@ -100,8 +100,8 @@ pub(crate) struct Args {
     logs: LogArgs,
 }
 
-/// Where the key of the boot service is kept: a namespace that is always there.
-const KEY_NAMESPACE: &str = "kube-system";
+/// Where what belongs to the operator itself is kept, such as the key of the boot service: a namespace that is always there.
+const OWN_NAMESPACE: &str = "kube-system";
 
 /// Where everything is kept.
 enum Folder {
@@ -148,8 +148,11 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
         )
     })?;
     let address = listener.local_addr().context("cannot listen")?;
-    let boot = if args.api_only { None } else { args.boot.open(KEY_NAMESPACE)? };
-    let mut settings = Settings { ironcore: args.ironcore.settings()? };
+    let boot = if args.api_only { None } else { args.boot.open(OWN_NAMESPACE)? };
+    if args.fleet.is_wanted() && args.ironcore.boots_probes() {
+        bail!("simulated servers run no probe: leave --discovery probe out");
+    }
+    let mut settings = Settings { ironcore: args.ironcore.settings(&args.boot, OWN_NAMESPACE)? };
     let kinds = args.dialects.kinds();
     let fleet = args.fleet.invent(&kinds)?;
     if let Some(fleet) = &fleet {

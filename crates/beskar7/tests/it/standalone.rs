@@ -181,6 +181,40 @@ async fn flags_for_metal_operators_kinds_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
+async fn a_discovery_by_probe_that_cannot_work_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let given = async |flags: &[&str]| {
+        let arguments =
+            ["standalone", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0", "--boot-bind-address"];
+        beskar7(&[&arguments[..], &["127.0.0.1:0"], flags].concat()).await.error()
+    };
+    let said = given(&["--discovery", "guess"]).await;
+    assert!(said.contains("invalid value 'guess' for '--discovery <HOW>'"), "{said}");
+    let probe =
+        &["--discovery=probe", "--boot-url=http://192.0.2.5:8082", "--probe-image=probe", "--probe-os-image=os"];
+    for (flag, without) in [
+        ("--boot-url", "--discovery probe needs --boot-url, the address under which probes reach the boot service"),
+        ("--probe-image", "--discovery probe needs --probe-image, the container image of the probe"),
+        ("--probe-os-image", "--discovery probe needs --probe-os-image, the image that the servers boot for it"),
+    ] {
+        let others: Vec<_> = probe.iter().copied().filter(|one| !one.starts_with(&format!("{flag}="))).collect();
+        let said = given(&others).await;
+        assert!(said.contains(without), "{said}");
+    }
+    let said = given(&[&probe[..], &["--simulate=1"]].concat()).await;
+    assert!(said.contains("simulated servers run no probe: leave --discovery probe out"), "{said}");
+    let file = folder.path().join("ignition.yaml");
+    let path = file.to_str().unwrap();
+    let with_template = [&probe[..], &["--discovery-ignition-path", path]].concat();
+    let said = given(&with_template).await;
+    assert!(said.contains(&format!("--discovery-ignition-path {path}")) && said.contains("No such file"), "{said}");
+    fs::write(&file, "variant: fcos\nrun: {{.Image}} {{.Flag}}\n").unwrap();
+    let said = given(&with_template).await;
+    assert!(said.contains("line 2: {{.Flag}} is unknown; use {{.Image}}, {{.Flags}}"), "{said}");
+}
+
+#[tokio::test]
 async fn without_a_folder_a_simulation_leaves_nothing() {
     let mut running = Running::start(&["standalone", "--simulate", "1", "--listen", "localhost:0"]);
     let line = running.says("export KUBECONFIG=").await;

@@ -148,9 +148,10 @@ impl Service {
         let service = service_fn(move |request: Request<Incoming>| {
             let (service, place) = (self.clone(), place.clone());
             let served = place.serve();
-            // Bodies are not read: a client that sends one loses the connection after the answer.
+            // A client that sends a body that is not read loses the connection after the answer.
             async move {
-                let answer = service.answer(from, &request.into_parts().0).await;
+                let (head, body) = request.into_parts();
+                let answer = service.answer(from, &head, body).await;
                 if answer.status().is_success() {
                     place.is_known();
                 }

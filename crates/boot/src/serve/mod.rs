@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `/iso/<deployment>/<ticket>/boot.iso` | a BMC | any range of the rewritten image, while the deployment lasts |
 //! | `/config/<deployment>/<ticket>` | the server | its bootstrap data: after its power-on, from the first address that asks, for 15 minutes |
+//! | `/registry/<probe>/<ticket>/…` | a probe | what it has found, see [`registry`] |
 //!
 //! A client without access learns nothing: an unknown deployment, a ticket of another host and a released host get the same
 //! answer. Every replica serves, and none keeps anything that another one would need: what is there to serve and who came first
@@ -16,6 +17,7 @@ mod images;
 mod listen;
 mod problem;
 mod range;
+pub mod registry;
 mod room;
 mod stall;
 
@@ -41,9 +43,10 @@ pub use self::images::Images;
 pub use self::listen::{Limits, TlsInvalid, tls};
 pub use self::problem::Problem;
 use self::range::Wanted;
+use self::registry::{Refusal, Registry};
 use crate::fetch::FetchError;
-use crate::links::Asked;
-use crate::ticket::{Holder, Key, Purpose};
+use crate::links::{Asked, Call, What};
+use crate::ticket::{Holder, Key, Purpose, Ticket};
 
 /// What an answer consists of. Ends early, and the connection with it, when the image cannot be read to its end.
 pub type Body = UnsyncBoxBody<Bytes, FetchError>;
@@ -56,6 +59,7 @@ pub struct Service {
     directory: Arc<dyn Directory>,
     key: Key,
     images: Arc<Images>,
+    registry: Option<Arc<dyn Registry>>,
     /// A dummy holder whose ticket is checked for unknown deployments, so that the answer takes as long.
     nobody: Holder,
 }
@@ -65,28 +69,70 @@ impl Service {
     pub fn new(directory: Arc<dyn Directory>, key: Key, images: Arc<Images>) -> Self {
         let word = || "nobody".to_owned();
         let nobody = Holder { kind: String::new(), namespace: word(), host: word(), claim: word(), deployment: word() };
-        Self { directory, key, images, nobody }
+        Self { directory, key, images, registry: None, nobody }
     }
 
-    /// Answers one request from that address.
-    pub async fn answer(&self, from: IpAddr, head: &Parts) -> Response<Body> {
-        if head.method != Method::GET && head.method != Method::HEAD {
-            return not_allowed("GET, HEAD");
+    /// Takes the reports of probes, too.
+    pub fn with_registry(self, registry: Arc<dyn Registry>) -> Self {
+        Self { registry: Some(registry), ..self }
+    }
+
+    /// Answers one request from that address. Its body is only read if a ticket allows for one.
+    pub async fn answer<B>(&self, from: IpAddr, head: &Parts, body: B) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        match Asked::parse(head.uri.path()) {
+            Some(Asked { what: What::Registry(call), deployment, ticket }) => {
+                self.take_report(&call, &deployment, &ticket, from, head, body).await
+            }
+            _ if head.method != Method::GET && head.method != Method::HEAD => not_allowed("GET, HEAD"),
+            Some(asked) => self.hand_out(&asked, from, head).await,
+            None => not_found(),
         }
-        let Some(asked) = Asked::parse(head.uri.path()) else { return not_found() };
+    }
+
+    async fn hand_out(&self, asked: &Asked, from: IpAddr, head: &Parts) -> Response<Body> {
         let delivery = self.directory.delivery(&asked.deployment);
         let holder = delivery.as_ref().map_or(&self.nobody, |delivery| &delivery.holder);
-        let admitted = self.key.admits(&asked.ticket, asked.purpose, holder);
+        let admitted = self.key.admits(&asked.ticket, asked.what.purpose(), holder);
         match delivery {
-            Some(delivery) if admitted => match asked.purpose {
-                Purpose::Iso => self.iso(delivery, head).await,
-                Purpose::Config => self.config(&delivery, from, &head.method).await,
+            Some(delivery) if admitted => match asked.what {
+                What::Iso => self.iso(delivery, head).await,
+                What::Config => self.config(&delivery, from, &head.method).await,
+                What::Registry(_) => not_found(),
             },
             _ => {
                 tracing::debug!(deployment = asked.deployment, %from, "ticket refused");
                 not_found()
             }
         }
+    }
+
+    async fn take_report<B>(
+        &self,
+        call: &Call,
+        id: &str,
+        ticket: &Ticket,
+        from: IpAddr,
+        head: &Parts,
+        body: B,
+    ) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Some(registry) = &self.registry else { return not_found() };
+        let probe = registry.probe(id);
+        let holder = probe.as_ref().map_or(&self.nobody, |probe| &probe.holder);
+        let admitted = self.key.admits(ticket, Purpose::Registry, holder);
+        let Some(probe) = probe.filter(|_| admitted) else {
+            tracing::debug!(probe = id, %from, "ticket refused");
+            registry.refused(Refusal::Ticket);
+            return not_found();
+        };
+        registry::answer(registry.as_ref(), &probe, call, from, head, body).await
     }
 
     async fn iso(&self, delivery: Delivery, head: &Parts) -> Response<Body> {

@@ -16,6 +16,7 @@ mod lab;
 mod layouts;
 mod memory;
 mod refusals;
+mod registry;
 mod serving;
 mod stage;
 mod troubles;

@@ -12,7 +12,7 @@ use boot::ticket::{Key, Purpose};
 use bytes::Bytes;
 use futures::future::join_all;
 use http::StatusCode;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Empty};
 use ring::rand::SystemRandom;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -140,7 +140,7 @@ async fn an_answer_never_holds_more_than_one_buffer() {
     let stage = Stage::new(original).await;
     let service = Service::new(stage.registry.clone(), stage.key.clone(), Arc::new(Images::new(fetcher())));
     let (head, ()) = http::Request::get(stage.iso(1)).body(()).unwrap().into_parts();
-    let mut body = service.answer(IpAddr::from([127, 0, 0, 1]), &head).await.into_body();
+    let mut body = service.answer(IpAddr::from([127, 0, 0, 1]), &head, Empty::<Bytes>::new()).await.into_body();
     let mut read = Vec::new();
     while let Some(frame) = body.frame().await {
         let bytes = frame.unwrap().into_data().unwrap();

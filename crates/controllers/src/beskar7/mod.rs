@@ -62,7 +62,6 @@ impl HostDialect for PhysicalHosts {
     const OURS: Ownership = OURS;
 
     const RECORD: &'static [&'static str] = &["status", "record"];
-    const SERVED: &'static str = "spec.remoteConfig.osFamily!=";
     const CREDENTIALS_FIELD: &'static str = "spec.redfishConnection.credentialsSecretRef";
     const CA_BUNDLE_FIELD: &'static str = "spec.redfishConnection.caBundleSecretRef";
     const BOOTSTRAP_FIELD: &'static str = "spec.userDataSecretRef";
@@ -77,6 +76,10 @@ impl HostDialect for PhysicalHosts {
 
     fn goal(view: &View<'_, PhysicalHost>) -> Goal {
         goal(view.object, view.depot)
+    }
+
+    fn served(_: &crate::dialect::Settings) -> Option<&'static str> {
+        Some("spec.remoteConfig.osFamily!=")
     }
 
     fn shipment(host: &PhysicalHost) -> Option<Shipment> {

@@ -19,7 +19,18 @@ fn decided<'a>(
     seen: Option<&'a Seen>,
     now: Timestamp,
 ) -> Outcome<'a, PhysicalHost> {
-    Outcome { host, related: View::alone(host).related, goal, step, seen, session: None, credentials: None, now }
+    Outcome {
+        host,
+        related: View::alone(host).related,
+        depot: None,
+        settings: View::alone(host).settings,
+        goal,
+        step,
+        seen,
+        session: None,
+        credentials: None,
+        now,
+    }
 }
 
 fn host(metadata: &Value, spec: &Value) -> PhysicalHost {
@@ -239,6 +250,7 @@ fn sight(seen: Result<Seen, Failure>) -> Sight {
         rival: None,
         granted: vec![],
         fetched: None,
+        probed: None,
         hold: None,
         spread: 0,
     }

@@ -5,21 +5,28 @@ use std::future::ready;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use boot::serve::registry::{Probe, Refusal, Registry};
 use boot::serve::{Bootstrap, Delivery, Directory, Gate, Problem, Unavailable};
+use boot::ticket::Holder;
 use bytes::Bytes;
 use engine::host::{MayBoot, may_boot};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use http::HeaderValue;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{Client, Resource as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::{Api, Client, Resource as _};
+use serde_json::json;
 use tracing::debug;
 
 use super::inbox::Inbox;
 use super::{Configuration, Depot, Shipment};
 use crate::clock::Clock;
 use crate::dialect::{HostDialect, Settings, View, known_anchor};
+use crate::metrics::Metrics;
 use crate::object::ObjectId;
 use crate::relatives::Related;
 use crate::watches::{self, Change, Selection};
@@ -29,8 +36,15 @@ pub(crate) struct Deliveries {
     depot: Arc<Depot>,
     client: Client,
     inbox: Inbox,
-    clock: Arc<dyn Clock>,
+    means: Means,
     entries: Mutex<Entries>,
+}
+
+/// What the operator lends the boot service.
+pub(crate) struct Means {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Metrics,
+    pub(crate) settings: Arc<Settings>,
 }
 
 /// A host, and what it is served.
@@ -39,11 +53,60 @@ pub(super) struct Served {
     pub(super) host: ObjectId,
     /// The host as the owner of what is recorded about it.
     pub(super) owner: Option<OwnerReference>,
-    pub(super) shipment: Shipment,
+    errand: Errand,
+}
+
+/// What there is to do for a host.
+#[derive(Clone)]
+enum Errand {
+    /// Something is handed to its server.
+    Deliver(Box<Parcel>),
+    /// A probe tells what it finds in its server.
+    Listen(Box<Probed>),
+}
+
+/// What a server is handed, and where its bootstrap data comes from.
+#[derive(Clone)]
+struct Parcel {
+    shipment: Shipment,
     /// The field that names the Secret with its bootstrap data.
     field: &'static str,
     /// A word in that data, and what it stands for.
     word: Option<(&'static str, String)>,
+}
+
+/// A probe of a host's server.
+#[derive(Debug, Clone)]
+pub struct Probed {
+    /// Who may report, and about which server.
+    pub probe: Probe,
+    /// What the server is to boot now, for whoever tells that it has: the object with a condition for that.
+    pub boots: Option<Boots>,
+}
+
+/// An object that says in its status what a server is to boot.
+#[derive(Debug, Clone)]
+pub struct Boots {
+    /// Which object.
+    pub id: ObjectId,
+    /// Its kind.
+    pub resource: ApiResource,
+    /// The condition that tells that the server has booted that.
+    pub condition: &'static str,
+}
+
+impl Served {
+    /// The deployment, or the probe.
+    pub(super) fn id(&self) -> &str {
+        &self.holder().deployment
+    }
+
+    fn holder(&self) -> &Holder {
+        match &self.errand {
+            Errand::Deliver(parcel) => &parcel.shipment.holder,
+            Errand::Listen(probed) => &probed.probe.holder,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -53,15 +116,16 @@ struct Entries {
 }
 
 impl Deliveries {
-    pub(super) fn new(depot: Arc<Depot>, client: Client, namespace: &str, clock: Arc<dyn Clock>) -> Self {
-        let inbox = Inbox::new(client.clone(), namespace, clock.clone());
-        Self { depot, client, inbox, clock, entries: Mutex::default() }
+    pub(super) fn new(depot: Arc<Depot>, client: Client, namespace: &str, means: Means) -> Self {
+        let inbox = Inbox::new(client.clone(), namespace, means.clock.clone());
+        Self { depot, client, inbox, means, entries: Mutex::default() }
     }
 
     /// Follows the hosts of a dialect for as long as it is polled.
     pub(crate) async fn follow<D: HostDialect>(&self, selection: &Selection) {
+        let Some(fields) = D::served(&self.means.settings) else { return };
         let config = selection.watch();
-        let config = if D::SERVED.is_empty() { config } else { config.fields(D::SERVED) };
+        let config = if fields.is_empty() { config } else { config.fields(fields) };
         let hosts = watches::follow(selection.api(), config, |change: Change<'_, D::Host>| match change {
             Change::Seen(host) => self.entries().put(ObjectId::of(host), self.served::<D>(host)),
             Change::Gone(key) => self.entries().remove(&key),
@@ -78,20 +142,19 @@ impl Deliveries {
     /// What a host is served now. What an ended claim was given opens nothing any more, even if the same claim is written again
     /// meanwhile.
     fn served<D: HostDialect>(&self, host: &D::Host) -> Option<Served> {
+        let served = |errand| Some(Served { host: ObjectId::of(host), owner: host.owner_ref(&()), errand });
+        if let Some(probed) = D::probed(host) {
+            return served(Errand::Listen(Box::new(probed)));
+        }
         let anchor = known_anchor::<D>(host).unwrap_or_default();
-        let (related, now) = (&Related::default(), self.clock.now());
-        // What is served depends on none of these.
-        let settings = &Settings::default();
+        let (related, now) = (&Related::default(), self.means.clock.now());
+        // What is handed out does not depend on related objects.
+        let settings = &self.means.settings;
         let goal = D::goal(&View { object: host, related, depot: Some(&self.depot), settings, now });
         let may_read = may_boot(&anchor, &goal) == MayBoot::Medium;
         let shipment = D::shipment(host).filter(|_| may_read)?;
-        Some(Served {
-            host: ObjectId::of(host),
-            owner: host.owner_ref(&()),
-            shipment,
-            field: D::BOOTSTRAP_FIELD,
-            word: D::provider_word(host),
-        })
+        let (field, word) = (D::BOOTSTRAP_FIELD, D::provider_word(host));
+        served(Errand::Deliver(Box::new(Parcel { shipment, field, word })))
     }
 
     fn find(&self, deployment: &str) -> Option<Served> {
@@ -102,8 +165,22 @@ impl Deliveries {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn read(&self, served: &Served, name: &str) -> Result<Bootstrap, Unavailable> {
-        let Served { host, field, word, .. } = served;
+    fn parcel(&self, deployment: &str) -> Option<(Served, Parcel)> {
+        let served = self.find(deployment)?;
+        let Errand::Deliver(parcel) = &served.errand else { return None };
+        let parcel = parcel.as_ref().clone();
+        Some((served, parcel))
+    }
+
+    fn listening(&self, probe: &str) -> Option<(Served, Probed)> {
+        let served = self.find(probe)?;
+        let Errand::Listen(probed) = &served.errand else { return None };
+        let probed = probed.as_ref().clone();
+        Some((served, probed))
+    }
+
+    async fn read(&self, host: &ObjectId, parcel: &Parcel, name: &str) -> Result<Bootstrap, Unavailable> {
+        let Parcel { field, word, .. } = parcel;
         let id = ObjectId::named::<Secret>(host.namespace.as_deref(), name);
         let unavailable = |what: &str| Unavailable { why: format!("{id:#}, named in {field}, {what}") };
         let secret = id
@@ -123,7 +200,7 @@ impl Entries {
     fn put(&mut self, key: ObjectId, served: Option<Served>) {
         self.remove(&key);
         if let Some(served) = served {
-            let deployment = served.shipment.holder.deployment.clone();
+            let deployment = served.id().to_owned();
             debug!(host = %key, deployment, "is to be served");
             self.by_host.insert(key, deployment.clone());
             self.by_deployment.insert(deployment, served);
@@ -139,7 +216,7 @@ impl Entries {
 
 impl Directory for Deliveries {
     fn delivery(&self, deployment: &str) -> Option<Delivery> {
-        let shipment = self.find(deployment)?.shipment;
+        let (_, Parcel { shipment, .. }) = self.parcel(deployment)?;
         Some(Delivery {
             iso: self.depot.order(&shipment).ok(),
             config: matches!(shipment.configuration, Configuration::In(_)),
@@ -150,9 +227,9 @@ impl Directory for Deliveries {
 
     fn bootstrap<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Bootstrap, Unavailable>> {
         async move {
-            let served = self.find(&delivery.holder.deployment);
-            match served.as_ref().map(|served| (served, &served.shipment.configuration)) {
-                Some((served, Configuration::In(secret))) => self.read(served, secret).await,
+            let found = self.parcel(&delivery.holder.deployment);
+            match found.as_ref().map(|(served, parcel)| (served, parcel, &parcel.shipment.configuration)) {
+                Some((served, parcel, Configuration::In(secret))) => self.read(&served.host, parcel, secret).await,
                 _ => Err(Unavailable { why: "the host was released meanwhile".to_owned() }),
             }
         }
@@ -173,6 +250,85 @@ impl Directory for Deliveries {
         if let Some(served) = self.find(&delivery.holder.deployment) {
             self.inbox.report(served, problem);
         }
+    }
+}
+
+impl Registry for Deliveries {
+    fn probe(&self, id: &str) -> Option<Probe> {
+        Some(self.listening(id)?.1.probe)
+    }
+
+    fn register<'a>(&'a self, probe: &'a Probe, report: String) -> BoxFuture<'a, Result<(), Unavailable>> {
+        async move {
+            match self.find(&probe.holder.deployment) {
+                Some(served) => self.inbox.register(&served, &report).await,
+                // It is over.
+                None => Ok(()),
+            }
+        }
+        .boxed()
+    }
+
+    fn reported<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Option<String>, Unavailable>> {
+        async move {
+            match self.find(&probe.holder.deployment) {
+                Some(served) => self.inbox.reported(&served).await,
+                None => Ok(None),
+            }
+        }
+        .boxed()
+    }
+
+    fn forget<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<bool, Unavailable>> {
+        async move {
+            match self.find(&probe.holder.deployment) {
+                Some(served) => self.inbox.forget(&served).await,
+                None => Ok(false),
+            }
+        }
+        .boxed()
+    }
+
+    fn booted<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<bool, Unavailable>> {
+        async move {
+            let found = self.listening(&probe.holder.deployment);
+            match found.and_then(|(_, probed)| probed.boots) {
+                Some(boots) => note_boot(&self.client, &boots, self.means.clock.now()).await,
+                None => Ok(false),
+            }
+        }
+        .boxed()
+    }
+
+    fn refused(&self, why: Refusal) {
+        self.means.metrics.registry_refused(why.reason());
+    }
+}
+
+/// Notes that a server has booted what it was to boot. Nobody else writes this condition, so it has a field manager of its own.
+async fn note_boot(client: &Client, boots: &Boots, now: Timestamp) -> Result<bool, Unavailable> {
+    let Boots { id, resource, condition } = boots;
+    let objects: Api<DynamicObject> = match &id.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+        None => Api::all_with(client.clone(), resource),
+    };
+    let told = json!({
+        "type": condition,
+        "status": "True",
+        "reason": condition,
+        "message": "The server has told that it booted.",
+        "lastTransitionTime": Time(now),
+    });
+    let status = json!({
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "status": { "conditions": [told] },
+    });
+    let params = PatchParams::apply("beskar7-registry").force();
+    match objects.patch_status(&id.name, &params, &Patch::Apply(&status)).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(Unavailable { why: format!("the condition of {id:#} cannot be written: {error}") }),
     }
 }
 

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use api::boot::{BootProblem, BootSession, BootSessionSpec, Fetched};
+use api::boot::{BootProblem, BootSession, BootSessionSpec, Fetched, Report};
 use boot::serve::{Delivery, Gate, Problem, Unavailable, config_gate};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -26,6 +26,8 @@ const QUIET_FOR: Duration = Duration::from_mins(1);
 const REMEMBERED: usize = 4096;
 /// What a sentence may have in the object.
 const MESSAGE_LIMIT: usize = 1024;
+/// A probe that reports again before this time has passed has nothing new to tell.
+const REPORT_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
 /// Writes sessions.
 pub(super) struct Inbox {
@@ -68,9 +70,39 @@ impl Inbox {
         gate.await.map_err(|why| Unavailable { why: format!("who fetches it cannot be recorded: {why}") })
     }
 
+    /// Keeps what a probe has told.
+    pub(super) async fn register(&self, served: &Served, data: &str) -> Result<(), Unavailable> {
+        let now = self.clock.now();
+        let kept = change(self.sessions_of(served), served, |session| {
+            let is_new = session.report.as_ref().is_none_or(|known| now.duration_since(known.at.0) >= REPORT_AGAIN);
+            if is_new {
+                session.report = Some(Report { at: Time(now), data: data.to_owned() });
+            }
+            Ok(((), is_new))
+        });
+        kept.await.map_err(|why| Unavailable { why: format!("the report cannot be kept: {why}") })
+    }
+
+    /// What a probe has told.
+    pub(super) async fn reported(&self, served: &Served) -> Result<Option<String>, Unavailable> {
+        let session = self.sessions_of(served).get_opt(served.id()).await;
+        let session = session.map_err(|error| Unavailable { why: format!("the report cannot be read: {error}") })?;
+        Ok(session.and_then(|session| session.spec.report).map(|report| report.data))
+    }
+
+    /// Forgets what a probe has told. Answers whether there was something.
+    pub(super) async fn forget(&self, served: &Served) -> Result<bool, Unavailable> {
+        let deleted = self.sessions_of(served).delete(served.id(), &DeleteParams::default()).await;
+        match deleted {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+            Err(error) => Err(Unavailable { why: format!("the report cannot be deleted: {error}") }),
+        }
+    }
+
     /// Tells of a problem, in the background and not too often.
     pub(super) fn report(&self, served: Served, problem: &Problem) {
-        if !self.is_news(&served.shipment.holder.deployment, problem.reason()) {
+        if !self.is_news(served.id(), problem.reason()) {
             return;
         }
         let told = BootProblem {
@@ -85,7 +117,7 @@ impl Inbox {
                 Ok(((), true))
             });
             if let Err(why) = written.await {
-                warn!(host = %served.host, deployment = served.shipment.holder.deployment, why, "cannot record a problem");
+                warn!(host = %served.host, deployment = served.id(), why, "cannot record a problem");
             }
         });
     }
@@ -115,7 +147,7 @@ async fn change<T>(
     served: &Served,
     decide: impl Fn(&mut BootSessionSpec) -> Result<(T, bool), String>,
 ) -> Result<T, String> {
-    let deployment = &served.shipment.holder.deployment;
+    let deployment = served.id();
     let params = PostParams::default();
     for _ in 0..TRIES {
         let known = sessions.get_opt(deployment).await.map_err(|error| error.to_string())?;
@@ -142,7 +174,7 @@ async fn change<T>(
 fn new_session(served: &Served) -> BootSession {
     BootSession {
         metadata: ObjectMeta {
-            name: Some(served.shipment.holder.deployment.clone()),
+            name: Some(served.id().to_owned()),
             owner_references: Some(served.owner.iter().cloned().collect()),
             ..ObjectMeta::default()
         },

@@ -23,11 +23,11 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::clock::Clock;
 use crate::dialects::Dialect;
 use crate::watches::Selection;
 
-pub(crate) use self::deliveries::Deliveries;
+pub use self::deliveries::{Boots, Probed};
+pub(crate) use self::deliveries::{Deliveries, Means};
 pub(crate) use self::image_check::{ImageCheck, ImageWords, Question};
 pub use self::key::KeyError;
 pub use self::sessions::{Session, Sessions};
@@ -110,7 +110,7 @@ impl Depot {
         dialects: Vec<Dialect>,
         selection: Selection,
         config: &BootConfig,
-        clock: Arc<dyn Clock>,
+        means: Means,
         stop: CancellationToken,
     ) -> Result<impl Future<Output = ()> + Send + 'static, BootError> {
         let listener = config.listener.try_clone().map_err(BootError::Listen)?;
@@ -120,9 +120,10 @@ impl Depot {
             Ok(address) => info!(%address, tls = config.tls.is_some(), "boot service listening"),
             Err(error) => warn!(%error, "the boot service listens on an unknown address"),
         }
-        let deliveries =
-            Arc::new(Deliveries::new(self.clone(), selection.client.clone(), &config.key_namespace, clock));
-        let service = Arc::new(Service::new(deliveries.clone(), self.key.clone(), self.images.clone()));
+        let (client, namespace) = (selection.client.clone(), &config.key_namespace);
+        let deliveries = Arc::new(Deliveries::new(self.clone(), client, namespace, means));
+        let service = Service::new(deliveries.clone(), self.key.clone(), self.images.clone());
+        let service = Arc::new(service.with_registry(deliveries.clone()));
         let tls = config.tls.clone();
         Ok(async move {
             let served = service.serve(listener, tls, Limits::default(), stop.clone());
@@ -143,6 +144,16 @@ impl Depot {
         self.order(shipment)?;
         let ticket = self.key.ticket(Purpose::Iso, &shipment.holder);
         self.links.iso(&shipment.holder.deployment, &ticket).map_err(|error| link_failure(&error))
+    }
+
+    /// Where the probe of this holder tells what it has found.
+    pub(crate) fn registry_url(&self, holder: &Holder) -> Result<String, LinkError> {
+        self.links.registry(&holder.deployment, &self.key.ticket(Purpose::Registry, holder))
+    }
+
+    /// A secret of this holder, the same in every replica.
+    pub(crate) fn secret(&self, what: &str, holder: &Holder) -> [u8; 32] {
+        self.key.secret(what, holder)
     }
 
     /// What is to be served as the image of a shipment.

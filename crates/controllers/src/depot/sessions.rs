@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::boot::{BootProblem, BootSession, Fetched};
+use api::boot::{BootProblem, BootSession, Fetched, Report};
 use futures::StreamExt as _;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Config;
@@ -21,6 +21,8 @@ pub struct Session {
     pub fetched: Option<Fetched>,
     /// What went wrong last.
     pub problem: Option<BootProblem>,
+    /// What a probe has told of its server.
+    pub report: Option<Arc<Report>>,
 }
 
 /// The sessions of each host, by the uid of the host.
@@ -50,7 +52,7 @@ impl Sessions {
         sessions.for_each(|_| ready(())).await;
     }
 
-    /// What is known of the deployment of a host.
+    /// What is known of the deployment of a host, or of its probe.
     pub(crate) fn of(&self, host: &ObjectId, deployment: Option<&str>) -> Option<Session> {
         let known = self.known();
         let of_host = known.get(host.uid.as_ref()?)?;
@@ -69,7 +71,11 @@ impl Sessions {
         match change {
             Change::Seen(session) => {
                 let host = host_of(session)?;
-                let told = Session { fetched: session.spec.fetched.clone(), problem: session.spec.problem.clone() };
+                let told = Session {
+                    fetched: session.spec.fetched.clone(),
+                    problem: session.spec.problem.clone(),
+                    report: session.spec.report.clone().map(Arc::new),
+                };
                 known.entry(host.uid.clone()?).or_default().insert(ObjectId::of(session).by_name(), told);
                 return Some(host);
             }

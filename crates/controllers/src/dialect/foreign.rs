@@ -30,7 +30,6 @@ impl HostDialect for ForeignHosts {
     const FINALIZER: &'static str = "example.com/host";
     const OURS: Ownership = Ownership { manager: "foreign", conditions: &[], left_behind: &[] };
     const RECORD: &'static [&'static str] = &["status", "record"];
-    const SERVED: &'static str = "";
     const CREDENTIALS_FIELD: &'static str = "";
     const CA_BUNDLE_FIELD: &'static str = "";
     const BOOTSTRAP_FIELD: &'static str = "";
@@ -41,6 +40,10 @@ impl HostDialect for ForeignHosts {
 
     fn goal(_: &View<'_, Node>) -> Goal {
         Goal::default()
+    }
+
+    fn served(_: &crate::dialect::Settings) -> Option<&'static str> {
+        Some("")
     }
 
     fn shipment(_: &Node) -> Option<Shipment> {

@@ -40,12 +40,16 @@ impl<D: HostDialect> HostLoop<D> {
             self.submit(key, step.record.acted, Vec::new(), step.look);
             return Ok(self.next_time(step.again));
         }
-        let session = self.session(key, step.record.anchor.deployment.as_deref());
+        // A probe whose server is off already ends as soon as it has reported.
+        let ended = || case.anchor().filter(|anchor| anchor.probing).and_then(Anchor::session);
+        let session = self.session(key, step.record.anchor.session().or_else(ended));
         let kept = case.connection.as_ref().ok().and_then(Connection::kept_credentials);
         let credentials = kept.and_then(|kept| self.vault.data_version(kept));
         let writes = D::render(&Outcome {
             host: case.host,
             related: &self.related,
+            depot: self.depot.as_deref(),
+            settings: &self.settings,
             goal: &case.goal,
             step: &step,
             seen: shown(bmc.as_ref(), case, step.stranger),
@@ -68,7 +72,7 @@ impl<D: HostDialect> HostLoop<D> {
             self.herald.tell(case.host.object_ref(&()), news);
         }
         self.writer.count(&writes.counts);
-        self.close_sessions(key, step.record.anchor.deployment.as_deref());
+        self.close_sessions(key, step.record.anchor.session());
         if let Some(stored) = bmc.filter(|_| step.record.inspected) {
             self.hands.drop_hardware(key, &stored);
         }
@@ -113,9 +117,9 @@ impl<D: HostDialect> HostLoop<D> {
         }
     }
 
-    /// What was told of deployments that are over is of no use any more. What is left behind is found again at the next change.
-    fn close_sessions(&self, key: &ObjectId, deployment: Option<&str>) {
-        for stale in self.sessions.stale(key, deployment) {
+    /// What was told of deployments and probes that are over is of no use any more. What is left behind is found again at the next change.
+    fn close_sessions(&self, key: &ObjectId, current: Option<&str>) {
+        for stale in self.sessions.stale(key, current) {
             let sessions = stale.api::<BootSession>(&self.client);
             self.herald.spawn(async move {
                 let deleted = sessions.delete(&stale.name, &DeleteParams::default()).await;

@@ -1,15 +1,21 @@
 //! The engine's inventory in metal-operator's words.
 
-use api::ironcore::{NetworkInterface, Processor, ServerStatus, Storage, StorageDrive};
+use std::net::IpAddr;
+
+use api::ironcore::{LldpNeighbor, NetworkInterface, Processor, ServerStatus, Storage, StorageDrive};
 use engine::hardware::{self, Hardware, Part};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde::Deserialize;
 
 /// A status may have 256 KiB in all.
 const LIST_LIMIT: usize = 200;
+/// Addresses, or neighbours, of one interface.
+const NEIGHBOUR_LIMIT: usize = 16;
+const TEXT_LIMIT: usize = 200;
 
 /// Takes in what was found in a server. Parts that could not be read this time stay as they were; so does what a probe has told of network
-/// interfaces.
-pub(super) fn take_in(status: &mut ServerStatus, found: &Hardware) {
+/// interfaces, if one has looked into this server.
+pub(super) fn take_in(status: &mut ServerStatus, found: &Hardware, is_probed: bool) {
     let is_same = text(found.serial_number.as_ref()) == status.serial_number;
     status.manufacturer = text(found.manufacturer.as_ref());
     status.model = text(found.model.as_ref());
@@ -29,8 +35,111 @@ pub(super) fn take_in(status: &mut ServerStatus, found: &Hardware) {
         status.storages = storages(&found.drives);
     }
     if !is_unread(Part::Nics) || status.network_interfaces.is_empty() {
-        status.network_interfaces = interfaces(&found.nics, &status.network_interfaces);
+        let mut shown = interfaces(&found.nics, &status.network_interfaces);
+        if is_probed {
+            let is_new = |known: &&NetworkInterface| !shown.iter().any(|shown| is_alike(shown, known));
+            let others: Vec<_> = status.network_interfaces.iter().filter(is_new).cloned().collect();
+            shown.extend(others);
+            shown.truncate(LIST_LIMIT);
+        }
+        status.network_interfaces = shown;
     }
+}
+
+fn is_alike(one: &NetworkInterface, other: &NetworkInterface) -> bool {
+    one.mac_address.eq_ignore_ascii_case(&other.mac_address) && !one.mac_address.is_empty()
+}
+
+/// What a probe reports, as far as it is shown. Whatever else it says is not read, and a part that makes no sense is left out.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Told {
+    #[serde(deserialize_with = "lenient")]
+    network_interfaces: Vec<ToldInterface>,
+    #[serde(deserialize_with = "lenient")]
+    lldp: Vec<ToldLldp>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ToldInterface {
+    name: String,
+    ip_address: Option<String>,
+    ip_addresses: Option<Vec<String>>,
+    mac_address: String,
+    carrier_status: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ToldLldp {
+    name: String,
+    #[serde(deserialize_with = "lenient")]
+    neighbors: Vec<ToldNeighbor>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ToldNeighbor {
+    chassis_id: String,
+    port_id: String,
+    port_description: String,
+    system_name: String,
+    system_description: String,
+}
+
+/// A list, without what makes no sense in it.
+fn lenient<'de, D: serde::Deserializer<'de>, T: serde::de::DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
+    let all = serde_json::Value::deserialize(from)?;
+    let all = all.as_array().into_iter().flatten().take(LIST_LIMIT);
+    Ok(all.filter_map(|one| serde_json::from_value(one.clone()).ok()).collect())
+}
+
+/// Takes in what a probe has told: names, addresses and neighbours are those that the system sees. Interfaces that only the BMC knows stay.
+pub(super) fn take_report(status: &mut ServerStatus, report: &str) {
+    let Ok(told) = serde_json::from_str::<Told>(report) else { return };
+    let mut shown: Vec<_> = told.network_interfaces.iter().map(|interface| interface.show(&told.lldp)).collect();
+    let is_new = |known: &&NetworkInterface| !shown.iter().any(|shown| is_alike(shown, known));
+    let others: Vec<_> = status.network_interfaces.iter().filter(is_new).cloned().collect();
+    shown.extend(others);
+    shown.truncate(LIST_LIMIT);
+    status.network_interfaces = shown;
+}
+
+impl ToldInterface {
+    fn show(&self, lldp: &[ToldLldp]) -> NetworkInterface {
+        let told = self.ip_addresses.iter().flatten().chain(self.ip_address.as_ref().filter(|_| {
+            // The field of former probes.
+            self.ip_addresses.as_ref().is_none_or(Vec::is_empty)
+        }));
+        let ips = told.filter_map(|ip| ip.parse::<IpAddr>().ok()).take(NEIGHBOUR_LIMIT).map(|ip| ip.to_string());
+        let neighbors = lldp.iter().find(|lldp| lldp.name == self.name).map(|lldp| lldp.neighbors.as_slice());
+        NetworkInterface {
+            name: short(&self.name),
+            mac_address: short(&self.mac_address),
+            carrier_status: short(&self.carrier_status),
+            ips: ips.collect(),
+            neighbors: neighbors.unwrap_or_default().iter().take(NEIGHBOUR_LIMIT).map(ToldNeighbor::show).collect(),
+            ..NetworkInterface::default()
+        }
+    }
+}
+
+impl ToldNeighbor {
+    fn show(&self) -> LldpNeighbor {
+        LldpNeighbor {
+            mac_address: short(&self.chassis_id),
+            port_id: short(&self.port_id),
+            port_description: short(&self.port_description),
+            system_name: short(&self.system_name),
+            system_description: short(&self.system_description),
+        }
+    }
+}
+
+/// Whoever is on that network may have written it.
+fn short(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control()).take(TEXT_LIMIT).collect()
 }
 
 fn processor(found: &hardware::Processor, kind: &str) -> Processor {

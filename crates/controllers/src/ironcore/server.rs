@@ -19,8 +19,9 @@ use engine::server::Seen;
 use kube::{Resource as _, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use super::{OURS, Settings, access, counts, is_ignored, maintenance, offer, operation, readiness, status};
+use super::{OURS, Settings, access, counts, is_ignored, maintenance, offer, operation, probe, readiness, status};
 use crate::consumer::id_by_words;
+use crate::depot::Probed;
 use crate::dialect::{Attention, Connection, HostDialect, Outcome, View, Writes, known_anchor, merge, server_identity};
 use crate::fingerprint::digest;
 use crate::metrics::{Count, OwnGauge, OwnMetric};
@@ -50,8 +51,6 @@ impl HostDialect for Servers {
     const OURS: Ownership = OURS;
 
     const RECORD: &'static [&'static str] = &["status", "record"];
-    // Nothing is served to these hosts.
-    const SERVED: &'static str = "metadata.name=";
     const CREDENTIALS_FIELD: &'static str = "spec.bmcSecretRef of its BMC";
     const CA_BUNDLE_FIELD: &'static str = access::TRUST;
     const BOOTSTRAP_FIELD: &'static str = "spec.ignitionSecretRef of its ServerBootConfiguration";
@@ -78,7 +77,7 @@ impl HostDialect for Servers {
             claim.map(|claim| ObjectId::named::<ServerClaim>(Some(&claim.namespace), &claim.name)),
             rules,
         ];
-        names.into_iter().flatten().collect()
+        names.into_iter().flatten().chain(probe::depends_on(view.object, &view.settings.ironcore)).collect()
     }
 
     fn attention(view: &View<'_, Server>) -> Attention {
@@ -125,6 +124,14 @@ impl HostDialect for Servers {
         Ok(Connection { system: SystemChoice::Named(spec.system_uuid.clone()), ..connection })
     }
 
+    fn served(settings: &crate::dialect::Settings) -> Option<&'static str> {
+        settings.ironcore.probe.as_ref().map(|_| "")
+    }
+
+    fn probed(server: &Server) -> Option<Probed> {
+        probe::probed(server)
+    }
+
     fn state(server: &Server) -> &'static str {
         let shown = server.status.as_ref().map_or("", |status| status.state.as_str());
         states::ALL.into_iter().find(|state| *state == shown).unwrap_or(states::INITIAL)
@@ -168,6 +175,7 @@ impl HostDialect for Servers {
         Writes {
             object: change(outcome, &status),
             events: operation::events(outcome),
+            companions: probe::companions(outcome),
             status: status::changed(outcome.host, status),
             ..Writes::default()
         }
@@ -218,6 +226,7 @@ pub(super) fn goal(server: &Server, related: &Related, settings: &Settings) -> G
         quarantine: is_retained && server.spec.reclaim_policy == reclaim::RETAIN,
         newcomer: if settings.enforce_first_boot { Newcomer::SwitchOff } else { Newcomer::AwaitOff },
         gentle_release: true,
+        probe: probe::wish(server, related, settings),
         turn: turn(server, related),
         inspect: annotation(INSPECT),
         reboot: operation::restart_id(server, Servers::record(server).as_ref()),
@@ -349,7 +358,9 @@ fn gate(server: &Server, wish: &Wish, related: &Related) -> Gate {
     };
     let configuration = related.get::<ServerBootConfiguration>(Some(&reference.namespace), &reference.name);
     let is_meant = |configuration: &ServerBootConfiguration| {
-        configuration.spec.server_ref.name == server.name_any() && configuration.metadata.deletion_timestamp.is_none()
+        configuration.spec.server_ref.name == server.name_any()
+            && configuration.metadata.deletion_timestamp.is_none()
+            && !probe::marked_internal(configuration)
     };
     let state = configuration
         .filter(|configuration| is_meant(configuration))
@@ -430,6 +441,9 @@ fn change(outcome: &Outcome<'_, Server>, status: &ServerStatus) -> Option<Value>
         && let (Some(claim), None) = (&server.spec.server_claim_ref, &server.spec.boot_configuration_ref)
     {
         change["spec"]["bootConfigurationRef"] = json!({ "namespace": claim.namespace, "name": claim.name });
+    }
+    if let Some(reference) = probe::reference(outcome) {
+        change["spec"]["bootConfigurationRef"] = reference;
     }
     lend(outcome, &mut change);
     (change != json!({})).then_some(change)

@@ -21,6 +21,8 @@ pub struct Settings {
     pub enforce_first_boot: bool,
     /// Whether a released server is not free before somebody says that its disks are wiped.
     pub require_sanitized: bool,
+    /// How a server is looked into before it is free; `None` by Redfish alone.
+    pub probe: Option<super::ProbeSettings>,
 }
 
 /// Which devices are BMCs, by the first digits of their MAC addresses.

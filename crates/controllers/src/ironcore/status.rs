@@ -24,7 +24,11 @@ pub(super) fn project(outcome: &Outcome<'_, Server>) -> ServerStatus {
         record.power.as_str().clone_into(&mut status.power_state);
     }
     if let Some(found) = outcome.seen.and_then(|seen| seen.hardware.as_ref()) {
-        inventory::take_in(&mut status, found);
+        inventory::take_in(&mut status, found, record.probed);
+    }
+    let report = outcome.session.and_then(|session| session.report.as_ref());
+    if let Some(report) = report.filter(|_| record.probed) {
+        inventory::take_report(&mut status, &report.data);
     }
     tell(&mut status, outcome);
     status.record = serde_json::to_string(record).ok();

@@ -61,7 +61,6 @@ impl HostDialect for BareMetalHosts {
 
     const RECORD: &'static [&'static str] = &["status", "record"];
     // Nothing is served to these hosts.
-    const SERVED: &'static str = "metadata.name=";
     const CREDENTIALS_FIELD: &'static str = "spec.bmc.credentialsName";
     const CA_BUNDLE_FIELD: &'static str = "spec.bmc";
     const BOOTSTRAP_FIELD: &'static str = "spec.userData";

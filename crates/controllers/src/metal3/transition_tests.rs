@@ -72,6 +72,7 @@ impl Life {
             bmc: self.sight.clone(),
             consumer: Presence::NotLookedUp,
             fetched: None,
+            probed: None,
             claimer: Presence::NotLookedUp,
             rival: None,
             granted: vec![Ask::Deploy, Ask::Disrupt],
@@ -89,6 +90,8 @@ impl Life {
         let writes = BareMetalHosts::render(&Outcome {
             host: &host,
             related: &related,
+            depot: None,
+            settings: View::alone(&host).settings,
             goal: &goal,
             step: &step,
             seen,

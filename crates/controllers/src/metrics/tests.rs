@@ -61,6 +61,7 @@ fn something_of_everything() -> Metrics {
     metrics.reconcile("beskar7", false, Duration::from_millis(3));
     metrics.act("PowerOff", true);
     metrics.act("PowerOff", false);
+    metrics.registry_refused("TicketRefused");
     metrics.fault("beskar7", "Unreachable");
     metrics.api_write("beskar7", "status", true);
     metrics.api_write("beskar7", "anchor", false);

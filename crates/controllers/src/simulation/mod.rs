@@ -13,6 +13,7 @@ mod fate;
 mod fleet;
 mod model;
 mod play;
+mod probing;
 mod scene;
 mod whole;
 

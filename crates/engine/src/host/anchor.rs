@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Finding, Phase, PowerRequest, Undo};
+use super::{Claim, Finding, Phase, PowerRequest, Undo, lending::Errand};
 use crate::{
     failure::{Failure, Kind},
     server::BootTarget,
@@ -47,6 +47,12 @@ pub struct Anchor {
     /// The operator switched it on for a maintenance: what runs is not what its claim ordered, and a free server is not to run.
     #[serde(skip_serializing_if = "is_false")]
     pub lent: bool,
+    /// The last probe of the server, also when it is over: reports of an earlier one do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<String>,
+    /// The operator switched it on for that probe: a free server is not to run.
+    #[serde(skip_serializing_if = "is_false")]
+    pub probing: bool,
     /// The request for power that was on the object when it was claimed or released. As long as it is the same, it does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outdated: Option<OutdatedRequest>,
@@ -151,17 +157,38 @@ impl Anchor {
         self.undo = Some(all);
     }
 
-    /// The server is about to be switched on for a maintenance. What is done for that is undone when the maintenance ends.
-    pub(super) fn lend(&mut self, undo: &[Undo]) {
+    /// The server is about to be switched on for an errand. What is done for that is undone when the errand ends.
+    pub(super) fn lend(&mut self, errand: Errand, undo: &[Undo]) {
         let mut all = self.undo();
         all.extend(undo.iter().filter(|one| !all.contains(one)).cloned().collect::<Vec<_>>());
         self.undo = (!all.is_empty()).then_some(all).or(self.undo.take());
-        self.lent = true;
+        match errand {
+            Errand::Maintenance => self.lent = true,
+            Errand::Probe => self.probing = true,
+        }
     }
 
-    /// The maintenance is over, and what was done for it is undone.
+    /// The id under which the boot service keeps what it is told now: of the probe that runs, or of the deployment.
+    pub fn session(&self) -> Option<&str> {
+        if self.probing { self.probe.as_deref() } else { self.deployment.as_deref() }
+    }
+
+    /// Whether something is set for the next start, or runs, that nobody has ordered.
+    pub(super) fn is_on_errand(&self) -> bool {
+        self.lent || self.probing
+    }
+
+    /// Whether what runs was started for this errand.
+    pub(super) fn is_lent(&self, errand: Errand) -> bool {
+        match errand {
+            Errand::Maintenance => self.lent,
+            Errand::Probe => self.probing,
+        }
+    }
+
+    /// Whatever the server was lent for is over, and what was done for it is undone.
     pub(super) fn take_back(&mut self) {
-        self.lent = false;
+        (self.lent, self.probing, self.powered_on) = (false, false, false);
         if !self.is_in_use() {
             self.undo = None;
         }
@@ -251,7 +278,7 @@ impl Anchor {
         self.adopted = false;
         self.external = false;
         self.restarting = None;
-        self.lent = false;
+        (self.lent, self.probing) = (false, false);
         // Nothing about the power was changed for the claim, so the policy of the free host stays in effect.
         self.outdated.take_if(|outdated| outdated.since == Since::Claim);
         self.image = None;
@@ -286,6 +313,8 @@ impl Default for Anchor {
             free_since: None,
             powered_on: false,
             lent: false,
+            probe: None,
+            probing: false,
             outdated: None,
             undo: None,
             uuid: None,

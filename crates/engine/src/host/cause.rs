@@ -27,6 +27,8 @@ pub enum Cause {
     },
     /// The host is to be off during maintenance.
     Maintenance,
+    /// A probe is to look into the server, or has done so.
+    Probe,
     /// Somebody wants the server to stay off for now.
     HeldOff,
     /// The host is being deleted.
@@ -42,6 +44,7 @@ impl Cause {
             Self::Deployment { .. } => "Deployment",
             Self::Release { .. } => "Release",
             Self::Maintenance => "Maintenance",
+            Self::Probe => "Probe",
             Self::HeldOff => "HeldOff",
             Self::Deletion => "Deletion",
         }
@@ -57,6 +60,7 @@ impl Scene<'_> {
             (Phase::Deleting, _) => Cause::Deletion,
             (Phase::Parked | Phase::Lent, _) => Cause::Maintenance,
             _ if self.record.anchor.lent => Cause::Maintenance,
+            _ if self.record.anchor.probing => Cause::Probe,
             (_, Deed::Restart) => restart(),
             (Phase::Deprovisioning, _) => Cause::Release { consumer: consumer() },
             (Phase::Preparing, _) if self.goal.order.is_some() => Cause::Deployment { consumer: consumer() },

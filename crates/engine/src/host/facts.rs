@@ -32,6 +32,8 @@ pub enum Waiting {
     Booting,
     /// The BMC to show that the override was used, although a system has started.
     BootOverrideUnused,
+    /// A probe to report.
+    Probing,
     /// Time for a boot that the BMC reports nothing about.
     SettlingBoot,
     /// The BMC to clear the boot override.
@@ -99,7 +101,7 @@ pub enum Waiting {
 
 impl Waiting {
     /// Every name but those of faults.
-    pub const NAMES: [&str; 25] = [
+    pub const NAMES: [&str; 26] = [
         "Registering",
         "WaitingForServerOff",
         "WaitingForWipe",
@@ -110,6 +112,7 @@ impl Waiting {
         "LookingAtPower",
         "Booting",
         "BootOverrideUnused",
+        "Probing",
         "SettlingBoot",
         "DisarmingBoot",
         "CleaningUp",
@@ -151,6 +154,7 @@ impl Waiting {
             Self::LookingAtPower => "LookingAtPower",
             Self::Booting => "Booting",
             Self::BootOverrideUnused => "BootOverrideUnused",
+            Self::Probing => "Probing",
             Self::SettlingBoot => "SettlingBoot",
             Self::DisarmingBoot => "DisarmingBoot",
             Self::CleaningUp => "CleaningUp",
@@ -189,6 +193,7 @@ impl Waiting {
             Self::LookingAtPower,
             Self::Booting,
             Self::BootOverrideUnused,
+            Self::Probing,
             Self::SettlingBoot,
             Self::DisarmingBoot,
             Self::CleaningUp,
@@ -299,6 +304,11 @@ pub enum Finding {
         /// How far the boot has come, as the BMC reports it.
         progress: BootProgress,
     },
+    /// The server was started for a probe, which has not reported.
+    ProbeSilent {
+        /// Whether the server was found off.
+        off: bool,
+    },
     /// The power did not change as commanded.
     PowerStuck {
         /// Whether it was to be on.
@@ -386,6 +396,7 @@ impl Finding {
             Self::NoVirtualMedia { .. } => Kind::NoVirtualMedia,
             Self::ServerRunning => Kind::ServerRunning,
             Self::BootIgnored { .. } => Kind::BootIgnored,
+            Self::ProbeSilent { .. } => Kind::ProbeSilent,
             Self::PowerStuck { .. } | Self::RestartStuck { .. } => Kind::PowerStuck,
             Self::ImageNotShown { .. } | Self::OverrideNotShown | Self::NotCleanedUp { .. } => Kind::NotApplied,
             Self::DriveTaken { .. } | Self::SchemeRefused { .. } => Kind::MediaRefused,
@@ -433,6 +444,8 @@ pub enum Happening {
     StillWrong(Failure),
     /// The inventory was taken again.
     InspectedAgain,
+    /// The probe has reported.
+    ProbeReported,
     /// The boot was assumed.
     AssumedBooted,
     /// The BMC reports later that the server has left POST.
@@ -488,6 +501,7 @@ impl Happening {
             Self::Recovered(_) | Self::ObjectPutRight => "Recovered",
             Self::StillWaiting(_) | Self::StillWrong(_) => "StillWaiting",
             Self::InspectedAgain => "Inspected",
+            Self::ProbeReported => "ProbeReported",
             Self::AssumedBooted => "AssumedBooted",
             Self::LeftPost => "LeftPost",
             Self::OverrideLetGo => "BootOverrideLetGo",
@@ -523,6 +537,7 @@ impl Happening {
             | Self::Recovered(_)
             | Self::ObjectPutRight
             | Self::InspectedAgain
+            | Self::ProbeReported
             | Self::AssumedBooted
             | Self::LeftPost
             | Self::OverrideLetGo => false,
@@ -535,6 +550,8 @@ impl Happening {
 pub enum Passage {
     /// Its address was changed: this is another server.
     AnotherAddress,
+    /// Another server answers, and the owner has requested an inspection.
+    Replaced,
     /// Its BMC answers.
     BmcAnswers,
     /// Its inventory is taken.

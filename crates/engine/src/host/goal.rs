@@ -42,6 +42,8 @@ pub struct Goal {
     pub without_inventory: bool,
     /// What becomes of a server that runs when it is registered.
     pub newcomer: Newcomer,
+    /// What it boots to be looked into before it is free; `None` if its BMC tells enough.
+    pub probe: Option<Probe>,
     /// Let the operating system shut down before the server is cleaned up; cut the power if it does not.
     pub gentle_release: bool,
     /// What must become of its disks between two claims.
@@ -165,6 +167,15 @@ pub struct Maintenance {
     pub online: Option<bool>,
     /// What it boots when the operator switches it on; `None` leaves that to its firmware.
     pub boot: Option<Boot>,
+}
+
+/// A system that looks into a server and reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// Tells this probe from earlier ones of the same server. It counts when the probe begins, and is stored then.
+    pub id: String,
+    /// What is booted, and who must be ready first.
+    pub boot: Boot,
 }
 
 /// A system that a server boots for a while, and who must be ready first.

@@ -13,6 +13,7 @@ mod offer;
 mod pace;
 mod phases;
 mod power;
+mod probe;
 mod recipe;
 mod record;
 mod shared;
@@ -29,7 +30,7 @@ pub use cause::Cause;
 pub use facts::{Ahead, Asked, BrakeLimit, ClaimChange, Finding, Happening, Neglect, Note, Passage, Waiting};
 pub use goal::{
     Author, Boot, Claim, Consumer, Deletion, Detachment, Disks, Gate, Goal, HeldOff, Lasting, Maintenance, Manner,
-    Newcomer, Order, PowerRequest, Request, Restart, Road, Turn,
+    Newcomer, Order, PowerRequest, Probe, Request, Restart, Road, Turn,
 };
 pub use offer::{Availability, Holding, Overview};
 pub use power::{is_running, runs_unasked};

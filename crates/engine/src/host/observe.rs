@@ -30,11 +30,11 @@ impl Scene<'_> {
             self.record.anchor.release(self.now());
             self.leave_as_it_is(Neglect::Unreachable(target));
         }
-        self.meet_another_server();
+        self.meet_another_server(Passage::AnotherAddress);
         None
     }
 
-    fn meet_another_server(&mut self) {
+    fn meet_another_server(&mut self, why: Passage) {
         self.record.target = None;
         self.record.inspected = false;
         self.record.unread = None;
@@ -45,10 +45,11 @@ impl Scene<'_> {
         self.record.power = PowerState::Unknown;
         self.record.anchor.uuid = None;
         self.record.anchor.pin = None;
-        self.record.anchor.powered_on = false;
+        // Whatever the former server was lent for, this one was not.
+        self.record.anchor.take_back();
         self.record.anchor.outdated = None;
         if !self.record.phase.is_aside() && self.record.phase != Phase::Registering {
-            self.advance(Phase::Registering, Passage::AnotherAddress);
+            self.advance(Phase::Registering, why);
         }
     }
 
@@ -76,6 +77,11 @@ impl Scene<'_> {
             Err(failure) if news && !self.may_be_catching_up(bmc) => self.fail(Origin::Look, failure, bmc.at),
             Err(_) => {}
             Ok(seen) => {
+                let is_under_way = self.record.phase == Phase::Inspecting || self.record.anchor.is_on_errand();
+                if self.answers == Answers::Replacement && is_under_way {
+                    // What was begun with the former server is not finished with this one.
+                    self.meet_another_server(Passage::Replaced);
+                }
                 if seen.power != PowerState::Unknown {
                     self.record.power = seen.power;
                 }

@@ -33,6 +33,8 @@ pub(super) const PREPARE_LIMIT: SignedDuration = SignedDuration::from_mins(3);
 pub(super) const MEDIA_LIMIT: SignedDuration = SignedDuration::from_mins(3);
 /// A server that has not used the boot override after this time gets a fault: big servers spend ten minutes in POST.
 pub(super) const BOOT_LIMIT: SignedDuration = SignedDuration::from_mins(20);
+/// A server that was started for a probe has this long to report: big servers spend ten minutes in POST, and then a system is fetched.
+pub(super) const PROBE_LIMIT: SignedDuration = SignedDuration::from_mins(30);
 /// If the BMC reports nothing about the boot, it is assumed to have happened this long after power-on. Nearly all servers have
 /// left POST by then; those that need longer have BMCs that report it.
 pub(super) const SETTLE: SignedDuration = SignedDuration::from_mins(5);

@@ -64,6 +64,9 @@ impl Scene<'_> {
         if self.record.anchor.lent {
             self.take_back_lent()?;
         }
+        if self.record.anchor.probing && !self.is_probing() {
+            self.end_probe()?;
+        }
         // A host in use is cleaned up before it goes into quarantine.
         if self.goal.quarantine && !self.record.anchor.is_in_use() {
             return self.quarantine();
@@ -81,8 +84,11 @@ impl Scene<'_> {
     }
 
     fn register(&mut self) -> Flow {
-        self.wait_out_fault()?;
         let is_new = self.record.phase == Phase::Registering;
+        if !is_new {
+            self.probe()?;
+        }
+        self.wait_out_fault()?;
         let waiting = if is_new { Waiting::Registering } else { Waiting::Inspecting };
         let seen = self.look_first(self.scope_of_inventory(), waiting)?;
         if is_new {
@@ -90,6 +96,7 @@ impl Scene<'_> {
                 self.meet_newcomer(seen)?;
             }
             self.advance(Phase::Inspecting, Passage::BmcAnswers);
+            self.begin_probe(seen)?;
         }
         self.take_inventory(seen);
         let hardware = seen.hardware.as_deref();
@@ -103,7 +110,7 @@ impl Scene<'_> {
     }
 
     /// Goes on if a server may be registered in the state that it is in.
-    fn meet_newcomer(&mut self, seen: &Seen) -> Flow {
+    pub(super) fn meet_newcomer(&mut self, seen: &Seen) -> Flow {
         // Whoever has claimed it may use it already: its status may be all that was lost.
         let may_switch_off = self.goal.newcomer == Newcomer::SwitchOff && self.goal.claim.is_none();
         match self.goal.newcomer {
@@ -122,21 +129,26 @@ impl Scene<'_> {
     fn take_inventory(&mut self, seen: &Seen) {
         self.record.inspected = true;
         self.record.bare = seen.hardware.is_none();
-        self.record.target = Some(self.sight.target.clone());
         if self.goal.inspect.is_some() {
             self.heeded.push(Request::Inspect);
         }
         self.record.inspection.clone_from(&self.goal.inspect);
-        if let Some(uuid) = seen_uuid(seen) {
-            self.record.anchor.uuid = Some(uuid);
-        }
+        self.identify(seen);
         if self.record.anchor.free_since.is_none() && !self.record.anchor.is_in_use() {
             self.record.anchor.free_since = Some(self.now());
+        }
+        self.settle();
+    }
+
+    /// Remembers which server this is: nothing is done to another one.
+    pub(super) fn identify(&mut self, seen: &Seen) {
+        self.record.target = Some(self.sight.target.clone());
+        if let Some(uuid) = seen_uuid(seen) {
+            self.record.anchor.uuid = Some(uuid);
         }
         if self.goal.pin_on_first_use && self.record.anchor.pin.is_none() {
             self.record.anchor.pin.clone_from(&seen.certificate);
         }
-        self.settle();
     }
 
     /// How deep to look at a new server.
@@ -408,23 +420,33 @@ impl Scene<'_> {
 
     /// How deep to look to see what a release must undo.
     pub(super) fn scope_of_undo(&self) -> Scope {
-        if self.record.anchor.undo().contains(&Undo::Media) { Scope::Boot } else { Scope::Power }
+        scope_of(&self.record.anchor.undo())
     }
 
     /// Goes on if the server is off and has neither our media nor our override; if not, cleans up.
     fn tidy_up(&mut self) -> Flow {
+        if self.runs_without_us() {
+            return self.undo(&self.record.anchor.undo());
+        }
         let manner = if self.goal.gentle_release { Manner::Soft } else { Manner::Hard };
         self.bring_off_and_undo(&self.record.anchor.undo(), manner)
     }
 
     /// Goes on if the server is off and nothing of this is left; if not, switches it off and undoes it.
     pub(super) fn bring_off_and_undo(&mut self, undo: &[Undo], manner: Manner) -> Flow {
-        let (media, boot) = (undo.contains(&Undo::Media), undo.iter().any(|undo| matches!(undo, Undo::Boot(_))));
-        let scope = if media { Scope::Boot } else { Scope::Power };
+        let scope = scope_of(undo);
         let seen = self.look_first(scope, Waiting::CleaningUp)?;
         if !self.goal.never_off {
             self.bring_off(seen, manner, scope)?;
         }
+        self.undo(undo)
+    }
+
+    /// Goes on if nothing of this is left; if not, undoes it. The power stays as it is.
+    pub(super) fn undo(&mut self, undo: &[Undo]) -> Flow {
+        let (media, boot) = (undo.contains(&Undo::Media), undo.iter().any(|undo| matches!(undo, Undo::Boot(_))));
+        let scope = scope_of(undo);
+        let seen = self.look_first(scope, Waiting::CleaningUp)?;
         if media {
             self.let_media_settle(scope)?;
         }
@@ -486,7 +508,8 @@ impl Scene<'_> {
         if matches!(verdict, Verdict::Released) && !deployed {
             anchor.claim = None;
         }
-        if !deployed && (!anchor.powered_on || anchor.external) {
+        let is_ours = anchor.powered_on || anchor.is_on_errand();
+        if !deployed && (!is_ours || anchor.external) {
             self.finished = true;
             return STOP;
         }
@@ -564,6 +587,10 @@ impl Scene<'_> {
             fault.next_try = now + pause;
         }
     }
+}
+
+fn scope_of(undo: &[Undo]) -> Scope {
+    if undo.contains(&Undo::Media) { Scope::Boot } else { Scope::Power }
 }
 
 fn not_armed(seen: &Seen, plan: &Plan) -> Finding {

@@ -223,6 +223,9 @@ pub fn may_boot(anchor: &Anchor, goal: &Goal) -> MayBoot {
             None => MayBoot::Nothing,
         };
     }
+    if anchor.probing {
+        return MayBoot::Network;
+    }
     match (anchor.milestone, recipe) {
         (Milestone::Releasing, _) | (Milestone::Armed | Milestone::Written, None) => MayBoot::Nothing,
         (Milestone::Provisioned, _) if anchor.adopted => MayBoot::Disk,

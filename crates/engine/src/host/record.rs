@@ -13,6 +13,7 @@ use crate::{
 /// The engine's memory of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Record {
     /// The phase of the host.
     pub phase: Phase,
@@ -30,6 +31,9 @@ pub struct Record {
     /// Whether the inventory of that server was taken.
     #[serde(default)]
     pub inspected: bool,
+    /// Whether the probe of this registration has reported.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub probed: bool,
     /// Whether it was registered without reading its inventory.
     #[serde(default, skip_serializing_if = "is_false")]
     pub bare: bool,
@@ -89,6 +93,7 @@ impl Record {
             anchor,
             target: None,
             inspected: false,
+            probed: false,
             bare: false,
             unread: None,
             acted: 0,

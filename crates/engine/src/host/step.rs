@@ -520,10 +520,12 @@ impl<'a> Scene<'a> {
         self.record.doing.as_ref().filter(|doing| doing.what == deed)
     }
 
-    /// The goal of the act is reached. The fault of an ignored boot ends only when a boot is not ignored.
+    /// The goal of the act is reached. The fault of an ignored boot ends only when a boot is not ignored, and that of a silent probe when
+    /// one reports.
     pub(super) fn settle(&mut self) {
         self.record.doing = None;
-        let act = |fault: &Fault| fault.origin == Origin::Act && fault.failure.kind != Kind::BootIgnored;
+        let outlasts = |kind| matches!(kind, Kind::BootIgnored | Kind::ProbeSilent);
+        let act = |fault: &Fault| fault.origin == Origin::Act && !outlasts(fault.failure.kind);
         if self.record.fault.as_ref().is_some_and(act) {
             self.recover();
         }

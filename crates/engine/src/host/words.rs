@@ -125,6 +125,7 @@ impl Waiting {
             Self::BootOverrideUnused => {
                 "An operating system has started, but the BMC still shows the boot override as unused."
             }
+            Self::Probing => "The server was started to be looked into; waiting for the probe to report.",
             Self::SettlingBoot => {
                 "Giving the server time to boot: its BMC reports neither boot progress nor whether the boot override was used."
             }
@@ -305,6 +306,13 @@ impl Finding {
                 words.claimable_while_running()
             ),
             Self::BootIgnored { progress } => not_booted(*progress, words),
+            Self::ProbeSilent { off: false } => format!(
+                "The server was started for a probe, which has not reported within {} minutes. Check its console, what the network boots it with, and that it can reach the boot service. A report that comes late counts; at the next try the server is started again.",
+                pace::PROBE_LIMIT.as_mins()
+            ),
+            Self::ProbeSilent { off: true } => {
+                "The server was started for a probe and was found off before the probe had reported. Check what the network boots it with. It is tried again.".to_owned()
+            }
             Self::PowerStuck { on, shown } => format!(
                 "The BMC accepted the command to power {}, but after {} minutes it still reports {}. Check the server and its BMC.",
                 if *on { "on" } else { "off" },
@@ -410,6 +418,7 @@ impl Happening {
             Self::ObjectPutRight => "The object was corrected.".to_owned(),
             Self::StillWaiting(waiting) => waiting.tell(words),
             Self::InspectedAgain => "The inventory was read again.".to_owned(),
+            Self::ProbeReported => "The probe has reported; powering off.".to_owned(),
             Self::AssumedBooted => Passage::AssumedBooted.tell(),
             Self::LeftPost => "The BMC now reports that the server has left POST.".to_owned(),
             Self::OverrideLetGo => "The boot override was cleared: the next start boots the disk.".to_owned(),
@@ -460,6 +469,9 @@ impl Passage {
     pub fn tell(&self) -> String {
         let text = match self {
             Self::AnotherAddress => "The address was changed: this is another server.",
+            Self::Replaced => {
+                "Another server answers, and an inspection was requested: it is registered in place of the former one."
+            }
             Self::BmcAnswers => "The BMC answers.",
             Self::InventoryTaken { claimable: true } => "The inventory is taken; the host can be claimed.",
             Self::InventoryTaken { claimable: false } => "The inventory is taken.",
@@ -557,6 +569,7 @@ impl Cause {
             Self::Deployment { consumer: Some(consumer) } => format!("deployment for {consumer}"),
             Self::Deployment { consumer: None } => "deployment for the host's owner".to_owned(),
             Self::Maintenance => "maintenance of the host".to_owned(),
+            Self::Probe => "probe of the server".to_owned(),
             Self::HeldOff => "request to keep the server off".to_owned(),
             Self::Release { consumer: Some(consumer) } => format!("release by {consumer}"),
             Self::Release { consumer: None } => "release of the host".to_owned(),

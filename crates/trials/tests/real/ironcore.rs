@@ -15,7 +15,7 @@ use trials::world::{Hurry, SOON, World};
 const BOOTED: Duration = Duration::from_mins(4);
 
 /// A cluster of one's own, because Servers have no namespace. It ends with the process, as the shared one does.
-async fn quiet_world(prefix: &str) -> World {
+pub(crate) async fn quiet_world(prefix: &str) -> World {
     let cluster: &'static Cluster = Box::leak(Box::new(Cluster::start().await));
     let world = World::quiet_on(cluster, prefix).await;
     world.install_ironcore().await;

@@ -8,6 +8,7 @@ mod judge;
 mod metal_judge;
 mod metals;
 mod owners;
+mod probes;
 mod rack_judge;
 mod racks;
 mod stage;

@@ -96,6 +96,9 @@ impl Stage {
             None if shown["status"]["state"] != states::AVAILABLE => wrong("is not available"),
             None if server.power() != PowerState::Off => wrong("is free and runs"),
             None if is_certain && server.boot.enabled != Enabled::Disabled => wrong("is free with a boot override"),
+            None if self.show_of::<ServerBootConfiguration>(&name).is_some() => {
+                wrong("is free with what its probe booted")
+            }
             None if shown["spec"].get("serverClaimRef").is_some() => wrong("is free and has a claim"),
             Some(_) | None => None,
         }

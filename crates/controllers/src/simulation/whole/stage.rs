@@ -7,6 +7,7 @@ use std::time::Duration;
 use apiserver::server::{Config as ServerConfig, Server};
 use apiserver::store::Store;
 use futures::FutureExt as _;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::metals::Metals;
 use super::owners::Known;
+use super::probes::Probes;
 use super::racks::Racks;
 use super::users::Machine;
 use super::wire::Wire;
@@ -50,7 +52,7 @@ pub(super) const PASSWORDS: [&str; 2] = ["password", "changed"];
 /// Plays the history of a seed.
 pub(super) fn play(seed: u64, told: bool) -> Outcome {
     fastrand::seed(seed);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let mut stage = Stage::new(seed, told).await;
         let verdict = stage.play().await;
@@ -95,6 +97,8 @@ pub(super) struct Stage {
     pub(super) metals: Metals,
     /// What is known of claims on Servers.
     pub(super) racks: Racks,
+    /// What servers boot before they are free, if they do.
+    pub(super) probes: Option<Probes>,
     /// Whether nobody makes trouble any more.
     pub(super) is_calm: bool,
     /// Servers that somebody may have switched on or off since they were last prepared for a deployment.
@@ -137,6 +141,7 @@ impl Stage {
             metal_judge::watchman_of_pauses(show_metal.clone(), servers.clone()),
         ];
         let (wire, elects) = (Wire::new(server.router()).watched_by(watchmen), random.bool());
+        let probes = (!rack_names.is_empty() && random.bool()).then(|| Probes::draw(&mut random));
         let mut stage = Self {
             random,
             passwords: names
@@ -165,6 +170,7 @@ impl Stage {
             machines: BTreeMap::new(),
             metals,
             racks,
+            probes,
             is_calm: false,
             pressed: BTreeSet::new(),
             misled: BTreeSet::new(),
@@ -211,8 +217,8 @@ impl Stage {
                 brake: BrakeConfig { disruptions_per_minute: 2, concurrent_deployments: 2, freeze: false },
                 bmcs_at_once: 4,
                 cluster_api: false,
-                boot: None,
-                settings: Arc::default(),
+                boot: self.probes.as_ref().map(Probes::boot),
+                settings: self.probes.as_ref().map(Probes::settings).unwrap_or_default(),
             },
             dial: self.servers.dial(&self.informants, &life),
             clock: Arc::new(self.clock),
@@ -269,6 +275,10 @@ impl Stage {
         Ok(())
     }
 
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     fn versions(&self) -> Vec<Option<Value>> {
         let version = |object: Arc<Value>| object["metadata"]["resourceVersion"].clone();
         let hosts = self.names.iter().map(|name| (self.show)(name).map(version));
@@ -282,6 +292,7 @@ impl Stage {
         let end = Instant::now() + span;
         loop {
             self.provide().await;
+            self.report_probes().await;
             let next = end.min(Instant::now() + JUDGED);
             let ended = self.operators.iter_mut().map(|operator| {
                 async {

@@ -16,7 +16,7 @@ use crate::{
     failure::Kind,
     host::{
         Author, Boot, Claim, Deletion, Detachment, Disks, Gate, Goal, HeldOff, Lasting, Maintenance, Manner, Milestone,
-        NetworkProtocol, Newcomer, Phase, Presence, Proof, Recipe, Restart, Road, Starts,
+        NetworkProtocol, Newcomer, Phase, Presence, Probe, Proof, Recipe, Restart, Road, Starts,
     },
 };
 
@@ -47,6 +47,8 @@ enum Op {
     WithoutInventory(bool),
     Newcomer(Newcomer),
     Maintenance(Maintenance),
+    Probe(Option<Probe>),
+    SilentProbe(bool),
     GentleRelease(bool),
     Disks(Disks),
     External(bool),
@@ -118,6 +120,11 @@ fn maintenance() -> impl Strategy<Value = Maintenance> {
     (online, proptest::option::of(boot)).prop_map(|(online, boot)| Maintenance { online, boot })
 }
 
+fn probe() -> impl Strategy<Value = Probe> {
+    let id = prop_oneof![Just("first"), Just("second")];
+    (id, proptest::bool::weighted(0.8)).prop_map(|(id, open)| super::probe(id, open))
+}
+
 fn wish() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => prop_oneof![Just("a"), Just("b")].prop_map(Op::Claim),
@@ -155,6 +162,8 @@ fn other_wish() -> impl Strategy<Value = Op> {
         1 => prop_oneof![Just(Newcomer::Register), Just(Newcomer::AwaitOff), Just(Newcomer::SwitchOff)].prop_map(Op::Newcomer),
         1 => proptest::bool::ANY.prop_map(Op::GentleRelease),
         1 => maintenance().prop_map(Op::Maintenance),
+        2 => proptest::option::weighted(0.8, probe()).prop_map(Op::Probe),
+        1 => proptest::bool::ANY.prop_map(Op::SilentProbe),
         1 => prop_oneof![2 => Just(Disks::Kept), 1 => Just(Disks::MustBeWiped), 1 => Just(Disks::Wiped)].prop_map(Op::Disks),
         2 => proptest::bool::ANY.prop_map(Op::External),
         1 => proptest::bool::ANY.prop_map(Op::Quarantine),
@@ -246,6 +255,7 @@ fn op() -> impl Strategy<Value = Op> {
 enum Start {
     Unknown,
     UnknownAndRunning,
+    Probing,
     CreatedInUse,
     Available,
     /// A machine claims a server that somebody has just switched on.
@@ -258,6 +268,7 @@ fn start() -> impl Strategy<Value = Start> {
     prop_oneof![
         Just(Start::Unknown),
         Just(Start::UnknownAndRunning),
+        Just(Start::Probing),
         Just(Start::CreatedInUse),
         Just(Start::Available),
         Just(Start::ClaimedWhileRunning),
@@ -271,6 +282,11 @@ impl Start {
         match self {
             Self::Unknown => World::new(Goal::default(), Server::off()),
             Self::UnknownAndRunning => World::new(Goal::default(), Server::running()),
+            Self::Probing => {
+                let mut world = World::new(super::probed("first"), Server::off());
+                world.run(60);
+                world
+            }
             Self::CreatedInUse => World::new(ordered("a", IMAGE), Server::running()),
             Self::Available => World::available(),
             Self::ClaimedWhileRunning => {
@@ -358,6 +374,8 @@ impl World {
             Op::WithoutInventory(yes) => goal.without_inventory = *yes,
             Op::Newcomer(newcomer) => goal.newcomer = *newcomer,
             Op::Maintenance(maintenance) => goal.maintenance.clone_from(maintenance),
+            Op::Probe(probe) => goal.probe.clone_from(probe),
+            Op::SilentProbe(yes) => self.silent_probe = *yes,
             Op::GentleRelease(yes) => goal.gentle_release = *yes,
             Op::Disks(disks) => goal.disks = *disks,
             Op::External(yes) => goal.external = *yes,
@@ -465,6 +483,7 @@ impl World {
         self.heal();
         // Until nobody relies on an old look.
         self.pass(60);
+        let probe = self.goal.probe.as_ref().map(|probe| super::probe(&probe.id, true));
         self.goal = Goal {
             road: Road::Manage,
             held_off: None,
@@ -474,8 +493,10 @@ impl World {
             quarantine: false,
             newcomer: Newcomer::Register,
             disks: Disks::Kept,
+            probe: None,
             ..self.goal.clone()
         };
+        self.silent_probe = false;
         self.claimer = Presence::Exists;
         // Somebody has looked what runs there.
         self.proof.take_if(|proof| *proof == Proof::InUse);
@@ -483,6 +504,9 @@ impl World {
         match end {
             End::Free => {
                 self.goal = free(&self.goal);
+                // Whoever has switched the server on may be looked into, too.
+                self.goal.newcomer = probe.as_ref().map_or(Newcomer::Register, |_| Newcomer::SwitchOff);
+                self.goal.probe = probe;
                 self.consumer = Presence::Gone;
                 self.run_until(30 * 3600, Self::is_free);
             }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Claim, Consumer, Goal, NetworkProtocol, Order, Recipe, Starts};
+use super::{Boot, Claim, Consumer, Gate, Goal, NetworkProtocol, Newcomer, Order, Probe, Recipe, Starts};
 
 mod server;
 mod wishes;
@@ -18,6 +18,7 @@ mod life;
 mod memory;
 mod offer;
 mod power;
+mod probe;
 mod recipe;
 mod release;
 mod rest;
@@ -65,4 +66,15 @@ fn claimed(id: &str) -> Goal {
 
 fn ordered(id: &str, url: &str) -> Goal {
     Goal { order: Some(order(id, url)), ..claimed(id) }
+}
+
+/// A probe that boots once its gate is open.
+fn probe(id: &str, open: bool) -> Probe {
+    let gate = Gate { keeper: "its boot configuration".into(), open };
+    Probe { id: id.into(), boot: Boot { gate, recipe: pxe(Starts::First) } }
+}
+
+/// A server that nobody has, and that is looked into by a probe.
+fn probed(id: &str) -> Goal {
+    Goal { probe: Some(probe(id, true)), newcomer: Newcomer::AwaitOff, online: Some(false), ..Goal::default() }
 }

@@ -176,6 +176,7 @@ fn record() -> BoxedStrategy<Record> {
                     anchor,
                     target: id.map(str::to_owned),
                     inspected,
+                    probed: tries % 2 == 1,
                     bare: !inspected,
                     unread: left.map(|_| Unread { parts: vec![Part::Drives], tries, last: since }),
                     acted,
@@ -240,8 +241,8 @@ fn sight() -> BoxedStrategy<Sight> {
         Presence::Gone,
         Presence::Unknown("why".into()),
     ]);
-    (of(bmc), inputs(), id(), (consumer.clone(), consumer), any::<[bool; 2]>(), any::<u8>())
-        .prop_map(|(bmc, inputs, target, (consumer, claimer), [granted, fetched], spread)| Sight {
+    (of(bmc), inputs(), id(), (consumer.clone(), consumer), any::<[bool; 3]>(), any::<u8>())
+        .prop_map(|(bmc, inputs, target, (consumer, claimer), [granted, fetched, probed], spread)| Sight {
             now: start_of_time(),
             inputs,
             target: target.into(),
@@ -251,6 +252,7 @@ fn sight() -> BoxedStrategy<Sight> {
             rival: None,
             granted: if granted { vec![Ask::Deploy, Ask::Disrupt] } else { Vec::new() },
             fetched: fetched.then(start_of_time),
+            probed: probed.then(start_of_time),
             hold: None,
             spread,
         })
@@ -279,6 +281,7 @@ fn goal() -> BoxedStrategy<Goal> {
             order: claimed.filter(|_| ordered).map(|id| order(id, IMAGE)),
             online,
             claimable_while_running: reboot == inspect,
+            probe: inspect.map(|id| super::probe(id, release == reboot)),
             turn: (reboot == release).then_some(Turn { place: u32::MAX, of: u32::MAX }),
             reboot: reboot.map(str::to_owned),
             inspect: inspect.map(str::to_owned),

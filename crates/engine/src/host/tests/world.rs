@@ -59,6 +59,10 @@ pub(super) struct World {
     pub(super) claimer: Presence,
     pub(super) rival: Option<String>,
     pub(super) fetched: Option<Timestamp>,
+    /// When a probe has last reported.
+    pub(super) probed: Option<Timestamp>,
+    /// What runs on the server for a probe says nothing.
+    pub(super) silent_probe: bool,
     pub(super) braked: bool,
     pub(super) finished: bool,
     pub(super) sight: Option<BmcSight>,
@@ -110,6 +114,8 @@ impl World {
             claimer: Presence::Exists,
             rival: None,
             fetched: None,
+            probed: None,
+            silent_probe: false,
             braked: false,
             finished: false,
             sight: None,
@@ -231,6 +237,7 @@ impl World {
             rival: self.rival.clone(),
             granted: Vec::new(),
             fetched: self.fetched,
+            probed: self.probed,
             hold: None,
             spread: 0,
         }
@@ -435,6 +442,7 @@ impl World {
             return soon;
         }
         let before = known_anchor(&self.remembered()).unwrap_or_default();
+        self.let_probe_report(&before);
         let next = self.decide();
         self.last = Some(next.clone());
         self.events.extend(next.events.iter().map(Happening::name));
@@ -506,6 +514,15 @@ impl World {
         self.is_restarting = before.restarting.is_some();
         self.note_milestone(&next);
         self.carry_out(&next, mishap, soon)
+    }
+
+    /// What was booted for a probe reports once, as soon as it runs.
+    fn let_probe_report(&mut self, anchor: &Anchor) {
+        if anchor.probing && self.server.runs == Runs::Network && !self.silent_probe {
+            self.probed.get_or_insert(self.now);
+        } else if !anchor.probing {
+            self.probed = None;
+        }
     }
 
     /// A release ends with the server off, without our media and without our override.
@@ -605,7 +622,12 @@ impl World {
         let undo = anchor.undo();
         let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
         let is_restarting = anchor.restarting.is_some();
-        let is_new = record.phase == Phase::Registering && goal.claim.is_none();
+        let probe = goal.probe.as_ref().filter(|_| goal.claim.is_none());
+        let probes = anchor.probing && record.phase == Phase::Inspecting && !record.probed && !goal.quarantine;
+        let arms_probe = probe
+            .filter(|probe| probes && probe.boot.gate.open)
+            .is_some_and(|probe| deed == Deed::PrepareBoot && probe.boot.recipe.plan(goal.boot_mode).arm.contains(act));
+        let is_new = matches!(record.phase, Phase::Registering | Phase::Inspecting) && goal.claim.is_none();
         let newcomer = is_new && goal.newcomer == Newcomer::SwitchOff;
         let lends = goal.road == Road::Lend && record.phase == Phase::Lent;
         let wanted = if lends { goal.maintenance.online } else { None };
@@ -614,7 +636,7 @@ impl World {
             deed == Deed::PrepareBoot && anchor.lent && boot.recipe.plan(goal.boot_mode).arm.contains(act)
         });
         // What runs makes way for what is to be booted for the maintenance, and that for what was there before.
-        let is_returned = anchor.lent && goal.road != Road::Lend;
+        let is_returned = (anchor.lent && goal.road != Road::Lend) || anchor.probing;
         let makes_way = (boot.is_some() && !anchor.lent) || is_returned || wanted == Some(false);
         let to_be_off = online == Some(false) || is_restarting || goal.road == Road::ParkOff || newcomer || makes_way;
         assert!(
@@ -637,15 +659,18 @@ impl World {
             }
             Act::PowerOn => {
                 let restarts = (goal.reboot.is_some() && record.rebooted == goal.reboot) || self.is_restarting;
-                let wanted = online == Some(true) || restarts || (anchor.lent && wanted == Some(true));
+                let is_lent = (anchor.lent && wanted == Some(true)) || (probes && probe.is_some());
+                let wanted = online == Some(true) || restarts || is_lent;
                 matches!(deed, Deed::PowerOn | Deed::Restart)
                     && (anchor.milestone == Milestone::Written || (wanted && !releasing && !armed))
             }
-            _ if arms_lent => true,
+            _ if arms_lent || arms_probe => true,
             Act::InsertMedia { .. } => preparing && ordered.contains(act) && undo.contains(&Undo::Media),
             Act::SetBoot(wish) if wish.target == BootTarget::Hdd => disarming,
             Act::SetBoot(wish) => preparing && ordered.contains(act) && undo.contains(&Undo::Boot(wish.target.clone())),
-            Act::EjectMedia => preparing || (deed == Deed::CleanUp && releasing && undo.contains(&Undo::Media)),
+            Act::EjectMedia => {
+                preparing || (deed == Deed::CleanUp && (releasing || is_returned) && undo.contains(&Undo::Media))
+            }
             Act::ClearBoot => (deed == Deed::CleanUp && (releasing || is_returned)) || disarming,
         };
         assert!(reason, "{act:?} for {deed:?} without its reason: {record:#?} {goal:#?}");

@@ -114,7 +114,6 @@ impl HostDialect for Blades {
     const FINALIZER: &'static str = "racks.example/blade";
     const OURS: Ownership = OURS;
     const RECORD: &'static [&'static str] = &["status", "record"];
-    const SERVED: &'static str = "";
     const CREDENTIALS_FIELD: &'static str = "spec.key of its Console";
     const CA_BUNDLE_FIELD: &'static str = "";
     const BOOTSTRAP_FIELD: &'static str = "";
@@ -172,6 +171,10 @@ impl HostDialect for Blades {
     fn proof(view: &View<'_, Blade>) -> Option<Proof> {
         let status = view.object.status.as_ref()?;
         Some(if status.deployed { Proof::Deployed } else { Proof::Free })
+    }
+
+    fn served(_: &crate::dialect::Settings) -> Option<&'static str> {
+        Some("")
     }
 
     fn connection(view: &View<'_, Blade>, _: Option<&Anchor>) -> Result<Connection, Failure> {

@@ -6,6 +6,7 @@ mod figures;
 mod input;
 mod maintenance;
 mod parking;
+mod probe;
 mod safety;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use sim::PowerState;
 
 use super::{NAMESPACE, Scene, condition};
+use crate::depot::BootConfig;
 use crate::dialect::Settings;
 use crate::dialects::Dialect;
 use crate::ironcore::MacPrefixes;
@@ -61,16 +63,22 @@ fn start(scene: &mut Scene) {
 }
 
 fn start_with(scene: &mut Scene, change: impl FnOnce(&mut crate::ironcore::Settings)) {
-    start_as(scene, vec![Dialect::Beskar7, Dialect::IronCore], change);
+    start_as(scene, vec![Dialect::Beskar7, Dialect::IronCore], None, change);
 }
 
-fn start_as(scene: &mut Scene, dialects: Vec<Dialect>, change: impl FnOnce(&mut crate::ironcore::Settings)) {
+fn start_as(
+    scene: &mut Scene,
+    dialects: Vec<Dialect>,
+    boot: Option<BootConfig>,
+    change: impl FnOnce(&mut crate::ironcore::Settings),
+) {
     let mut settings = Settings::default();
     settings.ironcore.prefixes = MacPrefixes::parse(PREFIXES).unwrap();
     change(&mut settings.ironcore);
     scene.start(|config| {
         config.namespace = None;
         config.dialects = dialects;
+        config.boot = boot;
         config.settings = Arc::new(settings);
     });
 }

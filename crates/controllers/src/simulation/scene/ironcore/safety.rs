@@ -123,7 +123,7 @@ async fn a_server_and_a_bare_metal_host_of_one_machine_never_both_act() {
     for definition in ::api::crd::metal3_crds() {
         scene.define(&definition).await;
     }
-    start_as(&mut scene, vec![Dialect::Metal3, Dialect::IronCore], |_| {});
+    start_as(&mut scene, vec![Dialect::Metal3, Dialect::IronCore], None, |_| {});
     scene.add_bmc("server-0").await;
     scene.until_server(&of("server-0"), "Available").await;
     let bmc = json!({"address": "redfish-virtualmedia://server-0", "credentialsName": "server-0", "disableCertificateVerification": true});
