@@ -82,8 +82,15 @@ impl Stage {
         let name = server_of(rack);
         let Some(shown) = self.show_of::<Server>(&name) else { return Some(format!("{name} was not found")) };
         let server = self.servers.server(rack);
-        let wrong =
-            |what: &str| Some(format!("{name} {what}: {} {} {:?}", shown["spec"], shown["status"], server.power()));
+        let wrong = |what: &str| {
+            Some(format!(
+                "{name} {what}: {} {} {} {:?}",
+                shown["metadata"],
+                shown["spec"],
+                shown["status"],
+                server.power()
+            ))
+        };
         let owner = claims.iter().find(|(_, claim)| claim.home.as_ref() == Some(&name));
         let is_certain = !self.pressed.contains(rack) && !self.misled.contains(rack);
         let booted = server.last_boot.as_ref().map(|boot| &boot.from) == Some(&BootSource::Pxe);

@@ -232,9 +232,12 @@ impl Stage {
                 self.annotate_server(&rack, Some("unpark")).await;
             }
         }
-        // A reference that somebody has removed from a server in use is put back.
-        let homes: Vec<_> =
-            self.racks.claims().iter().filter_map(|(name, claim)| Some((name.clone(), claim.home.clone()?))).collect();
+        // A reference that somebody has removed from a server in use is put back; that to a deleted claim is gone for good.
+        let home_of = |(name, claim): (&String, &Claim)| {
+            let home = claim.home.clone().filter(|_| !claim.leaving)?;
+            Some((name.clone(), home))
+        };
+        let homes: Vec<_> = self.racks.claims().iter().filter_map(home_of).collect();
         for (claim, server) in homes {
             let Some(shown) = self.show_of::<Server>(&server) else { continue };
             let is_torn =
