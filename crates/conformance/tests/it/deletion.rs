@@ -37,12 +37,18 @@ fn owned(mut object: Value, owner: &Value, block: bool) -> Value {
 
 /// The real collector learns of new kinds twice a minute.
 async fn until_widgets_are_collected(s: &mut Story) {
+    until_collector_has_seen(s, WIDGETS, widget("canary", json!({}))).await;
+}
+
+/// Waits until the collector knows everything of a kind that was there before this object of it, which belongs to nobody: it hears of one
+/// after the other. An owner that is deleted before its dependents are known leaves them behind.
+async fn until_collector_has_seen(s: &mut Story, path: &str, canary: Value) {
     let nobody = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "uid": "11111111-1111-4111-8111-111111111111"},
     });
-    let orphan = owned(widget("canary", json!({})), &nobody, false);
-    s.ask("POST", WIDGETS, &[("content-type", "application/json")], orphan.to_string()).await.is(201);
-    s.until(&format!("{WIDGETS}/canary"), "collected", |answer| answer.code() == 404).await;
+    let orphan = owned(canary, &nobody, false);
+    s.ask("POST", path, &[("content-type", "application/json")], orphan.to_string()).await.is(201);
+    s.until(&format!("{path}/canary"), "collected", |answer| answer.code() == 404).await;
 }
 
 async fn deleting_what_is_not_there(s: &mut Story) {
@@ -239,6 +245,7 @@ async fn dependents_go_first_in_the_foreground(s: &mut Story) {
     let mut child = owned(widget("child", json!({})), &owner, true);
     child["metadata"]["finalizers"] = json!(["example.com/hold"]);
     s.post(WIDGETS, child).await.is(201);
+    until_collector_has_seen(s, WIDGETS, widget("canary", json!({}))).await;
     let going = s.delete_with(&format!("{MAPS}/owner"), json!({"propagationPolicy": "Foreground"})).await;
     going.is(200).has("/metadata/finalizers/0", "foregroundDeletion");
     let child = format!("{WIDGETS}/child");
@@ -265,6 +272,7 @@ async fn orphans_stay(s: &mut Story) {
     until_widgets_are_collected(s).await;
     let owner = s.post(WIDGETS, widget("owner", json!({}))).await.body().clone();
     s.post(MAPS, owned(map("child"), &owner, true)).await.is(201);
+    until_collector_has_seen(s, MAPS, map("canary")).await;
     let going = s.delete_with(&format!("{WIDGETS}/owner"), json!({"propagationPolicy": "Orphan"})).await;
     going.is(200).has("/metadata/finalizers/0", "orphan");
     s.gone(&format!("{WIDGETS}/owner")).await;
