@@ -19,7 +19,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "the API server and its clients must not share a mistake, nor does it know what it serves",
     ),
     ("beskar7-bmc", &["beskar7-engine"], "the BMC client fills in what the engine sees, and knows no Kubernetes"),
-    ("beskar7-boot", &["beskar7-engine"], "what servers boot is told in the engine's words, and knows no Kubernetes"),
+    ("beskar7-netboot", &[], "the protocols of network boot know packets: neither sockets nor hosts"),
+    ("beskar7-boot", &["beskar7-engine", "beskar7-netboot"], "what servers boot is told in the engine's words, and knows no Kubernetes"),
     ("beskar7-sim", &[], "the simulator must not share a mistake with the client it is tested with"),
     (
         "beskar7-controllers",

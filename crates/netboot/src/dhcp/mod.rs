@@ -1,0 +1,1 @@
+//! DHCP and proxy DHCP for machines that boot from the network.

@@ -1,0 +1,1 @@
+//! A read-only TFTP server: one transfer is a value that is told what came and answers what to send.
