@@ -6,4 +6,5 @@
     reason = "helpers of tests, which clippy does not see as tests"
 )]
 
+mod dhcp;
 mod recognising;

@@ -1,0 +1,5 @@
+//! DHCP.
+
+mod packets;
+mod rack;
+mod reading;
