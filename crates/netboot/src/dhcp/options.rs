@@ -5,15 +5,26 @@ use std::net::Ipv4Addr;
 
 use super::request::Ignored;
 
+pub(super) const SUBNET_MASK: u8 = 1;
+pub(super) const ROUTERS: u8 = 3;
+pub(super) const DNS_SERVERS: u8 = 6;
+pub(super) const DOMAIN_NAME: u8 = 15;
+pub(super) const NTP_SERVERS: u8 = 42;
 pub(super) const VENDOR_OPTIONS: u8 = 43;
 pub(super) const REQUESTED_ADDRESS: u8 = 50;
+pub(super) const LEASE_TIME: u8 = 51;
 pub(super) const OVERLOAD: u8 = 52;
 pub(super) const MESSAGE_TYPE: u8 = 53;
 pub(super) const SERVER_ID: u8 = 54;
 pub(super) const WANTED: u8 = 55;
+pub(super) const MESSAGE: u8 = 56;
 pub(super) const MAX_SIZE: u8 = 57;
+pub(super) const RENEWAL_TIME: u8 = 58;
+pub(super) const REBINDING_TIME: u8 = 59;
 pub(super) const VENDOR_CLASS: u8 = 60;
 pub(super) const CLIENT_ID: u8 = 61;
+pub(super) const TFTP_SERVER: u8 = 66;
+pub(super) const BOOT_FILE: u8 = 67;
 pub(super) const USER_CLASS: u8 = 77;
 pub(super) const RELAY_INFORMATION: u8 = 82;
 pub(super) const ARCHITECTURES: u8 = 93;

@@ -1,5 +1,9 @@
 //! DHCP.
 
+mod conversations;
+mod offering;
 mod packets;
+mod proxying;
 mod rack;
 mod reading;
+mod reserving;

@@ -36,6 +36,18 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/it/dhcp/golden/{name}.txt"))
 }
 
+/// That these bytes are the packet in the folder.
+#[track_caller]
+pub(super) fn assert_golden(name: &str, title: &str, reply: &[u8]) {
+    let text = format!("# {title}\n{}", dump(reply));
+    if std::env::var_os("BESKAR7_BLESS").is_some() {
+        std::fs::write(file(name), &text).unwrap();
+    }
+    let known = std::fs::read_to_string(file(name)).unwrap_or_default();
+    assert!(text == known, "{name} changed; run with BESKAR7_BLESS=1 if it should\n{text}");
+    assert_eq!(golden(name), reply, "{name} does not say what it was made from");
+}
+
 /// The options in the order in which they are sent. Any that reaches beyond the end fails the test.
 pub(super) fn options(packet: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let (mut options, mut at) = (Vec::new(), 240);
@@ -50,6 +62,12 @@ pub(super) fn options(packet: &[u8]) -> Vec<(u8, Vec<u8>)> {
     }
     assert!(packet[at + 1..].iter().all(|byte| *byte == 0), "something follows the end");
     options
+}
+
+/// The value of an option of a packet.
+pub(super) fn option(packet: &[u8], code: u8) -> Option<Vec<u8>> {
+    let pieces: Vec<_> = options(packet).into_iter().filter(|(other, _)| *other == code).collect();
+    (!pieces.is_empty()).then(|| pieces.into_iter().flat_map(|(_, value)| value).collect())
 }
 
 /// A request with another option in front of all others.
@@ -68,4 +86,63 @@ pub(super) fn without(packet: &[u8], code: u8) -> Vec<u8> {
 /// A request with an option changed.
 pub(super) fn changed(packet: &[u8], code: u8, value: &[u8]) -> Vec<u8> {
     with_option(&without(packet, code), code, value)
+}
+
+fn dump(packet: &[u8]) -> String {
+    let name = packet[108..236].iter().position(|byte| *byte == 0).unwrap();
+    let mut lines = vec![
+        format!("{}  # reply, Ethernet, 6 bytes, 0 hops", hex(&packet[..4])),
+        format!("{}  # xid", hex(&packet[4..8])),
+        format!("{}  # secs, flags", hex(&packet[8..12])),
+    ];
+    for (at, name) in [(12, "ciaddr"), (16, "yiaddr"), (20, "siaddr"), (24, "giaddr")] {
+        let address = &packet[at..at + 4];
+        lines.push(format!("{}  # {name} {}", hex(address), dotted(address)));
+    }
+    lines.push(format!("{}  # chaddr", hex(&packet[28..34])));
+    lines.extend(["00*10".to_owned(), "00*64  # sname".to_owned()]);
+    if name > 0 {
+        let name = &packet[108..108 + name];
+        lines.push(format!("{}  # file \"{}\"", hex(name), name.escape_ascii()));
+    }
+    lines.extend([format!("00*{}", 128 - name), "63 82 53 63".to_owned()]);
+    let options = options(packet);
+    for (code, value) in &options {
+        let bytes = [&[*code, u8::try_from(value.len()).unwrap()], value.as_slice()].concat();
+        lines.push(format!("{}  # {code} {}", hex(&bytes), meaning(*code, value)));
+    }
+    lines.push("ff".to_owned());
+    let length = 241 + options.iter().map(|(_, value)| 2 + value.len()).sum::<usize>();
+    if packet.len() > length {
+        lines.push(format!("00*{}", packet.len() - length));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+fn meaning(code: u8, value: &[u8]) -> String {
+    match code {
+        1 => format!("mask {}", dotted(value)),
+        3 => format!("router {}", dotted(value)),
+        6 => format!("DNS {}", value.chunks(4).map(dotted).collect::<Vec<_>>().join(" ")),
+        42 => format!("NTP {}", dotted(value)),
+        43 => "discovery control: boot from the file name".to_owned(),
+        51 => format!("lease {} s", u32::from_be_bytes(value.try_into().unwrap())),
+        53 => ["", "", "OFFER", "", "", "ACK", "NAK"][usize::from(value[0])].to_owned(),
+        54 => format!("server {}", dotted(value)),
+        58 => format!("renew after {} s", u32::from_be_bytes(value.try_into().unwrap())),
+        59 => format!("rebind after {} s", u32::from_be_bytes(value.try_into().unwrap())),
+        61 => "client id".to_owned(),
+        82 => "relay information".to_owned(),
+        97 => "UUID".to_owned(),
+        175 => "no-pxedhcp".to_owned(),
+        _ => format!("\"{}\"", value.escape_ascii()),
+    }
+}
+
+fn dotted(octets: &[u8]) -> String {
+    octets.iter().map(u8::to_string).collect::<Vec<_>>().join(".")
 }
