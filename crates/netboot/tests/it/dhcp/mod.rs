@@ -1,6 +1,7 @@
 //! DHCP.
 
 mod conversations;
+mod hostile;
 mod offering;
 mod packets;
 mod proxying;
