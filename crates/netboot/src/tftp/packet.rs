@@ -53,7 +53,7 @@ pub enum Packet<'a> {
     Error {
         /// One of [`code`], or what the client makes up.
         code: u16,
-        /// Whatever the other side wrote: not to be shown before it is cleaned.
+        /// Whatever the other side wrote: not to be shown before it is [cleaned](super::clean).
         message: &'a [u8],
     },
     /// OACK: the options that the server accepts.
