@@ -2,11 +2,12 @@
 //!
 //! From the core outwards: [`os`] knows which kernel parameter an operating system reads, [`iso`] writes it into an image,
 //! [`ticket`] and [`links`] define who may fetch what and where, [`fetch`] reads the user's image, [`serve`] answers BMCs and
-//! servers.
+//! servers over HTTP, [`tftp`] answers firmware that boots from the network.
 
 pub mod fetch;
 pub mod iso;
 pub mod links;
 pub mod os;
 pub mod serve;
+pub mod tftp;
 pub mod ticket;

@@ -19,5 +19,6 @@ mod refusals;
 mod registry;
 mod serving;
 mod stage;
+mod tftp;
 mod troubles;
 mod upstream;
