@@ -17,11 +17,12 @@ use crate::fault::{Fault, FaultId, Faults};
 use crate::hardware::Hardware;
 use crate::journal::{Counters, Journal, Mutation};
 use crate::login::{Credentials, Desk};
+use crate::machine::{Link, Orders};
 use crate::personality::{MediaPlace, Personality, generic};
 use crate::place::Places;
 use crate::recorded::{Tree, settle_in};
 use crate::serve::Plan;
-use crate::server::{Guest, PowerState, ResetType, Server, Slot, Timing};
+use crate::server::{Guest, Mode, Override, PowerState, ResetType, Server, Slot, Timing};
 use crate::task::Tasks;
 
 /// The connection ended without an answer.
@@ -135,6 +136,30 @@ impl Core {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.settle(now, &self.personality);
         state
+    }
+
+    /// The firmware of a server's machine starts: the override that it obeys.
+    pub(crate) fn begin_boot(&self, server: usize) -> Option<Override> {
+        let now = Instant::now();
+        self.state(now).begin_boot(server, now)
+    }
+
+    /// The power of a server's machine is so now.
+    pub(crate) fn report(&self, server: usize, power: PowerState) {
+        let now = Instant::now();
+        if let Some(server) = self.state(now).servers.get_mut(server) {
+            server.report(power, now);
+        }
+    }
+
+    /// The image that a server's machine could not read is not in its drive any more.
+    pub(crate) fn lose_medium(&self, server: usize, image: &str) {
+        let now = Instant::now();
+        let mut state = self.state(now);
+        let slots = state.servers.get(server).map(|server| server.slots.as_slice()).unwrap_or_default();
+        if let Some(slot) = slots.iter().position(|slot| slot.image.as_deref() == Some(image)) {
+            state.eject(server, slot, now, &self.personality);
+        }
     }
 }
 
@@ -319,6 +344,23 @@ impl Bmc {
         server.reset(what, now, Duration::ZERO);
         state.settle(now, &self.0.personality);
         true
+    }
+
+    /// The parts of its servers, unless it answers from a recording.
+    pub(crate) fn hardware(&self) -> Option<&[Hardware]> {
+        match &self.0.source {
+            Source::Built(built) => Some(&built.hardware),
+            Source::Recorded(_) => None,
+        }
+    }
+
+    /// The power and the boots of a server are a machine's from now on.
+    pub(crate) fn connect(&self, server: usize, native: Mode) -> Orders {
+        let (link, orders) = Link::new();
+        if let Some(server) = self.state().servers.get_mut(server) {
+            server.connect(link, native);
+        }
+        orders
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -13,7 +13,8 @@ use sha2::{Digest as _, Sha256};
 use crate::listen::ListenError;
 
 /// One for all: it is large, and the same everywhere.
-static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(rustls::crypto::ring::default_provider()));
+pub(crate) static PROVIDER: LazyLock<Arc<CryptoProvider>> =
+    LazyLock::new(|| Arc::new(rustls::crypto::ring::default_provider()));
 
 /// A certificate that a BMC shows.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::bmc::{Bmc, BmcSpec};
 use crate::built::Built;
 use crate::control::Control;
-use crate::hardware::Hardware;
+use crate::hardware::{Hardware, Parts};
 use crate::listen::{Endpoint, ListenError};
 use crate::login::Credentials;
 use crate::personality::{Personality, generic};
@@ -39,6 +39,8 @@ pub struct FleetSpec {
     pub latency: Duration,
     /// For serial numbers, UUIDs, MAC addresses and hardware.
     pub seed: u64,
+    /// What the servers are made of.
+    pub parts: Parts,
 }
 
 impl Default for FleetSpec {
@@ -53,6 +55,7 @@ impl Default for FleetSpec {
             power: PowerState::Off,
             latency: Duration::ZERO,
             seed: 1,
+            parts: Parts::Rack,
         }
     }
 }
@@ -102,6 +105,10 @@ impl Fleet {
             .flat_map(|kind| std::iter::repeat_n(kind, usize::try_from(kind.2).unwrap_or_default()))
             .collect();
         let mut turns = turns.iter().cycle();
+        let hardware = match spec.parts {
+            Parts::Rack => Hardware::invent,
+            Parts::Machine => Hardware::of_machine,
+        };
         let bmcs = (0..spec.count)
             .filter_map(|index| {
                 let (personality, places, _) = turns.next()?;
@@ -109,7 +116,7 @@ impl Fleet {
                     name: format!("{}-{index:0width$}", spec.prefix),
                     personality: personality.clone(),
                     hardware: (0..spec.systems)
-                        .map(|at| Hardware::invent(personality, spec.seed, index * spec.systems + at))
+                        .map(|at| hardware(personality, spec.seed, index * spec.systems + at))
                         .collect(),
                     credentials: spec.credentials.clone(),
                     timing: spec.timing,

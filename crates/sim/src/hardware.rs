@@ -44,6 +44,16 @@ pub struct Hardware {
     pub bmc_mac: String,
 }
 
+/// What the servers of a fleet are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parts {
+    /// The parts of a rack server.
+    #[default]
+    Rack,
+    /// The few parts that a machine in [`crate::qemu`] has.
+    Machine,
+}
+
 const CPUS: &[(&str, &str, u16)] = &[
     ("Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz", "Intel", 32),
     ("Intel(R) Xeon(R) Gold 6430", "Intel", 32),
@@ -81,6 +91,23 @@ impl Hardware {
                 .collect(),
             macs: (0..4).map(|port| mac(seed, index, port)).collect(),
             bmc_mac: mac(seed, index, 0xff),
+        }
+    }
+
+    /// The same server with the parts of a machine in [`crate::qemu`].
+    pub fn of_machine(personality: &Personality, seed: u64, index: u32) -> Self {
+        let invented = Self::invent(personality, seed, index);
+        let disk = invented.disks.into_iter().next().map(|disk| Disk { bytes: 1 << 30, protocol: "SATA", ..disk });
+        Self {
+            cpus: 1,
+            cores: 1,
+            cpu_model: "QEMU TCG CPU",
+            cpu_maker: "QEMU",
+            dimms: 1,
+            dimm_gib: 1,
+            disks: disk.into_iter().collect(),
+            macs: invented.macs.into_iter().take(2).collect(),
+            ..invented
         }
     }
 

@@ -4,6 +4,8 @@
 //! ([`Server`]) and a tree that is either written from a [`Personality`] or replayed from a recording ([`Tree`]). Time is tokio's
 //! and is only ever compared, so an idle fleet costs nothing, and a day of it runs in a second under paused time.
 //!
+//! Servers that really boot are QEMU machines: see [`qemu`].
+//!
 //! The crate knows nothing of our client: both sides must not share a mistake.
 //!
 //! ```
@@ -36,9 +38,11 @@ mod journal;
 mod kind;
 mod listen;
 mod login;
+mod machine;
 mod overlay;
 pub mod personality;
 mod place;
+pub mod qemu;
 mod query;
 mod recorded;
 mod reply;
@@ -53,7 +57,7 @@ pub use cert::Certificate;
 pub use control::Control;
 pub use fault::{Effect, Fault, FaultBody, FaultId, ImageName, Limit, When};
 pub use fleet::{Fleet, FleetSpec, ServeSpec, Serving};
-pub use hardware::{Disk, Hardware};
+pub use hardware::{Disk, Hardware, Parts};
 pub use journal::{Counters, Mutation, Outcome};
 pub use kind::{Kind, Verb};
 pub use listen::{Endpoint, ListenError};

@@ -76,7 +76,11 @@ impl Core {
         }
         let server = &state.servers[index];
         if body["BootProgress"].is_object() {
-            body["BootProgress"]["LastState"] = json!(server.boot_progress(asked.now));
+            match server.boot_progress(asked.now) {
+                Some(progress) => body["BootProgress"]["LastState"] = json!(progress),
+                // Nothing is better than a guess, on which clients would act.
+                None => body["BootProgress"] = json!({}),
+            }
         }
         if body["Oem"]["Hpe"]["PostState"].is_string() {
             body["Oem"]["Hpe"]["PostState"] = json!(server.post_state(asked.now));

@@ -2,11 +2,16 @@
 //!
 //! Nothing here runs by itself. A server only remembers when its next change is due, and [`Server::settle`] plays the
 //! changes that are due when somebody looks. A thousand servers at rest therefore cost no timer and no CPU.
+//!
+//! A server may also have a machine: a process that is switched on and off in its stead, and reports what happens. Then its power is the
+//! machine's, and what it boots is not known.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+
+use crate::machine::Link;
 
 /// How long a server takes for its changes of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -264,6 +269,15 @@ enum Then {
     Post,
 }
 
+/// What gives a server its power and its boots.
+#[derive(Clone, Debug)]
+enum Body {
+    /// Time: what is due happens.
+    Timed(Phase),
+    /// A machine, which is told what to do and reports what happens.
+    Machine(Link),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Off,
@@ -288,6 +302,17 @@ enum Phase {
     },
 }
 
+impl Phase {
+    fn power(&self) -> PowerState {
+        match self {
+            Self::Off => PowerState::Off,
+            Self::PoweringOn { .. } => PowerState::PoweringOn,
+            Self::PoweringOff { .. } => PowerState::PoweringOff,
+            Self::Post { .. } | Self::Running | Self::ShuttingDown { .. } => PowerState::On,
+        }
+    }
+}
+
 /// The state of one server. Tests see the real state through [`crate::Bmc::server`], whatever the BMC reports.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -299,11 +324,11 @@ pub struct Server {
     pub used_override: Option<Override>,
     /// The virtual drives, in the order of their resources.
     pub slots: Vec<Slot>,
-    /// What runs now; `None` while the server is off or in POST.
+    /// What runs now; `None` while the server is off or in POST, and always where a machine runs.
     pub booted: Option<Booted>,
     /// What it booted last, also when it is off now.
     pub last_boot: Option<Booted>,
-    /// Number of boots.
+    /// Number of boots; of a machine, how often its firmware has started.
     pub boots: u32,
     /// Number of resets that the BMC carried out: every change of power or restart that it was told to do.
     pub resets: u32,
@@ -321,7 +346,7 @@ pub struct Server {
     pub(crate) commanded_at: Option<Instant>,
     /// When power last went on or off, and what it was before.
     pub(crate) turned: Option<(Instant, PowerState)>,
-    phase: Phase,
+    body: Body,
 }
 
 impl Server {
@@ -342,10 +367,10 @@ impl Server {
             borrows_drives: false,
             commanded_at: None,
             turned: None,
-            phase: Phase::Off,
+            body: Body::Timed(Phase::Off),
         };
         if matches!(power, PowerState::On | PowerState::PoweringOn) {
-            server.phase = Phase::Running;
+            server.body = Body::Timed(Phase::Running);
             server.booted = Some(Booted { from: BootSource::Hdd, at: now });
             server.last_boot.clone_from(&server.booted);
         }
@@ -354,52 +379,54 @@ impl Server {
 
     /// The power as it is.
     pub fn power(&self) -> PowerState {
-        match self.phase {
-            Phase::Off => PowerState::Off,
-            Phase::PoweringOn { .. } => PowerState::PoweringOn,
-            Phase::PoweringOff { .. } => PowerState::PoweringOff,
-            Phase::Post { .. } | Phase::Running | Phase::ShuttingDown { .. } => PowerState::On,
+        match &self.body {
+            Body::Timed(phase) => phase.power(),
+            Body::Machine(link) => link.power(),
         }
     }
 
-    /// Whether the power-on self test is running.
+    /// Whether the power-on self test is known to be running.
     pub fn in_post(&self) -> bool {
-        matches!(self.phase, Phase::Post { .. })
+        matches!(self.body, Body::Timed(Phase::Post { .. }))
     }
 
     /// The image in the drive that an override to virtual media would boot.
     pub fn media(&self) -> Option<&str> {
-        self.slots.iter().find(|s| s.bootable && s.inserted).and_then(|s| s.image.as_deref())
+        medium(&self.slots)
     }
 
-    /// `BootProgress.LastState`.
-    pub(crate) fn boot_progress(&self, now: Instant) -> &'static str {
-        match (&self.phase, &self.booted) {
-            (Phase::Post { .. }, _) => "SystemHardwareInitializationComplete",
-            (Phase::Running | Phase::ShuttingDown { .. }, Some(booted)) => {
+    /// `BootProgress.LastState`, if it is known.
+    pub(crate) fn boot_progress(&self, now: Instant) -> Option<&'static str> {
+        Some(match (&self.body, &self.booted) {
+            (Body::Machine(link), _) => return (link.power() == PowerState::Off).then_some("None"),
+            (Body::Timed(Phase::Post { .. }), _) => "SystemHardwareInitializationComplete",
+            (Body::Timed(Phase::Running | Phase::ShuttingDown { .. }), Some(booted)) => {
                 // A server whose delays are all nothing is up at once.
                 let start = OS_START.min(self.timing.post);
                 if now < booted.at + start { "OSBootStarted" } else { "OSRunning" }
             }
             _ => "None",
-        }
+        })
     }
 
     /// HPE's `PostState`.
     pub(crate) fn post_state(&self, now: Instant) -> &'static str {
-        match self.phase {
-            Phase::Off | Phase::PoweringOn { .. } | Phase::PoweringOff { .. } => "PowerOff",
-            Phase::Post { until, .. } if until.saturating_duration_since(now) > self.timing.post / 2 => "InPost",
-            Phase::Post { .. } => "InPostDiscoveryComplete",
-            Phase::Running | Phase::ShuttingDown { .. } => "FinishedPost",
+        match &self.body {
+            Body::Machine(link) if link.power() == PowerState::On => "Unknown",
+            Body::Timed(Phase::Post { until, .. }) => {
+                let rest = until.saturating_duration_since(now);
+                if rest > self.timing.post / 2 { "InPost" } else { "InPostDiscoveryComplete" }
+            }
+            Body::Timed(Phase::Running | Phase::ShuttingDown { .. }) => "FinishedPost",
+            Body::Timed(_) | Body::Machine(_) => "PowerOff",
         }
     }
 
     /// Plays every change that is due. `once` is asked, with the time at which POST begins, what the firmware makes of a
     /// one-time override this time.
     pub(crate) fn settle(&mut self, now: Instant, once: &mut dyn FnMut(Instant) -> Once) {
-        loop {
-            match self.phase {
+        while let Body::Timed(phase) = &mut self.body {
+            match *phase {
                 Phase::PoweringOn { until } if until <= now => {
                     self.turned = Some((until, PowerState::Off));
                     self.begin_post(until, once);
@@ -410,18 +437,21 @@ impl Server {
                 }
                 Phase::ShuttingDown { until, then } if until <= now => match then {
                     Then::Post => self.begin_post(until, once),
-                    Then::Off | Then::PowerOn => self.phase = Phase::PoweringOff { until, then },
+                    Then::Off | Then::PowerOn => *phase = Phase::PoweringOff { until, then },
                 },
                 Phase::PoweringOff { until, then } if until <= now => {
                     self.turned = Some((until, PowerState::On));
                     self.booted = None;
-                    self.phase = match then {
+                    *phase = match then {
                         Then::Off => Phase::Off,
                         Then::PowerOn | Then::Post => Phase::PoweringOn { until: until + self.timing.power_on },
                     };
                 }
                 _ => break,
             }
+        }
+        if let Body::Machine(link) = &mut self.body {
+            link.load(medium(&self.slots));
         }
         for slot in &mut self.slots {
             if slot.ejecting.as_ref().is_some_and(|(until, _)| *until <= now) {
@@ -432,20 +462,26 @@ impl Server {
 
     fn begin_post(&mut self, at: Instant, once: &mut dyn FnMut(Instant) -> Once) {
         self.booted = None;
-        let latched = match self.boot.enabled {
+        let latched = self.latch(at, once).map(|taken| taken.target);
+        self.body = Body::Timed(Phase::Post { until: at + self.timing.post, latched });
+    }
+
+    /// The override that firmware obeys in the boot that begins now; a one-time override is used up by that.
+    fn latch(&mut self, at: Instant, once: &mut dyn FnMut(Instant) -> Once) -> Option<Override> {
+        match self.boot.enabled {
             Enabled::Disabled => None,
-            Enabled::Continuous => Some(self.boot.target.clone()),
+            Enabled::Continuous => Some(self.boot.clone()),
             Enabled::Once => match once(at) {
                 Once::Kept => None,
                 taken => {
-                    self.used_override = Some(self.boot.clone());
-                    let target = std::mem::replace(&mut self.boot.target, "None".to_owned());
+                    let used = self.boot.clone();
+                    self.used_override = Some(used.clone());
+                    "None".clone_into(&mut self.boot.target);
                     self.boot.enabled = Enabled::Disabled;
-                    (taken == Once::Obeyed).then_some(target)
+                    (taken == Once::Obeyed).then_some(used)
                 }
             },
-        };
-        self.phase = Phase::Post { until: at + self.timing.post, latched };
+        }
     }
 
     fn boot_now(&mut self, latched: Option<&str>, at: Instant) {
@@ -463,45 +499,95 @@ impl Server {
         self.boots += 1;
         self.booted = Some(Booted { from, at });
         self.last_boot.clone_from(&self.booted);
-        self.phase = Phase::Running;
+        self.body = Body::Timed(Phase::Running);
     }
 
     /// Carries out a reset that was accepted; `extra` is what a slow power control adds. The caller has settled before.
     pub(crate) fn reset(&mut self, kind: ResetType, now: Instant, extra: Duration) {
-        let cut = |then| Phase::PoweringOff { until: now + self.timing.power_off + extra, then };
-        let up = Phase::PoweringOn { until: now + self.timing.power_on + extra };
+        let off = self.power() == PowerState::Off;
+        if kind == ResetType::Nmi {
+            self.nmis += u32::from(!off);
+        }
+        let done = match &mut self.body {
+            Body::Timed(phase) => match phase.after(kind, self.guest, &self.timing, now, extra) {
+                Some(next) => {
+                    *phase = next;
+                    true
+                }
+                None => false,
+            },
+            Body::Machine(link) => link.reset(kind, self.guest, extra),
+        };
+        if done {
+            self.resets += 1;
+            self.commanded_at = Some(now);
+        }
+    }
+
+    /// Its power and its boots are a machine's from now on. `native` is the firmware that it boots with unless told otherwise.
+    pub(crate) fn connect(&mut self, mut link: Link, native: Mode) {
+        if self.power() != PowerState::Off {
+            link.reset(ResetType::On, self.guest, Duration::ZERO);
+        }
+        self.boot.mode = native;
+        self.booted = None;
+        self.last_boot = None;
+        self.body = Body::Machine(link);
+    }
+
+    /// A machine's firmware starts: this is the override that it obeys.
+    pub(crate) fn begin_boot(&mut self, at: Instant, once: &mut dyn FnMut(Instant) -> Once) -> Option<Override> {
+        self.boots += 1;
+        self.latch(at, once)
+    }
+
+    /// A machine's power is so now.
+    pub(crate) fn report(&mut self, power: PowerState, at: Instant) {
+        let Body::Machine(link) = &mut self.body else { return };
+        let before = link.report(power);
+        let has_turned = matches!(
+            (before, power),
+            (PowerState::Off | PowerState::PoweringOn, PowerState::On)
+                | (PowerState::On | PowerState::PoweringOff, PowerState::Off)
+        );
+        if has_turned {
+            let before = if power == PowerState::On { PowerState::Off } else { PowerState::On };
+            self.turned = Some((at, before));
+        }
+    }
+}
+
+fn medium(slots: &[Slot]) -> Option<&str> {
+    slots.iter().find(|slot| slot.bootable && slot.inserted).and_then(|slot| slot.image.as_deref())
+}
+
+impl Phase {
+    /// The phase that a reset leads to; `None` if nothing happens.
+    fn after(&self, kind: ResetType, guest: Guest, timing: &Timing, now: Instant, extra: Duration) -> Option<Self> {
+        let cut = |then| Self::PoweringOff { until: now + timing.power_off + extra, then };
+        let up = Self::PoweringOn { until: now + timing.power_on + extra };
         // A guest is only asked when one runs; during POST the button is wired to the power.
-        let polite = |then| match (&self.phase, self.guest) {
-            (Phase::Running, Guest::Obeys) => {
-                Some(Phase::ShuttingDown { until: now + self.timing.shutdown + extra, then })
-            }
-            (Phase::Post { .. } | Phase::PoweringOn { .. }, _) => Some(cut(then)),
+        let polite = |then| match (self, guest) {
+            (Self::Running, Guest::Obeys) => Some(Self::ShuttingDown { until: now + timing.shutdown + extra, then }),
+            (Self::Post { .. } | Self::PoweringOn { .. }, _) => Some(cut(then)),
             _ => None,
         };
-        let off = matches!(self.phase, Phase::Off);
-        let next = match kind {
-            ResetType::Nmi => {
-                self.nmis += u32::from(!off);
-                return;
-            }
+        let off = *self == Self::Off;
+        match kind {
+            ResetType::Nmi => None,
             ResetType::ForceOff | ResetType::GracefulShutdown if off => None,
             _ if off => Some(up),
             // A power-on during shutdown: it shuts down first.
-            ResetType::On | ResetType::ForceOn => match self.phase {
-                Phase::PoweringOff { until, .. } => Some(Phase::PoweringOff { until, then: Then::PowerOn }),
+            ResetType::On | ResetType::ForceOn => match *self {
+                Self::PoweringOff { until, .. } => Some(Self::PoweringOff { until, then: Then::PowerOn }),
                 _ => None,
             },
             ResetType::ForceOff => Some(cut(Then::Off)),
             ResetType::GracefulShutdown | ResetType::PushPowerButton => polite(Then::Off),
             ResetType::GracefulRestart => polite(Then::Post),
             // The power stays on; the reset line is pulled.
-            ResetType::ForceRestart => Some(Phase::ShuttingDown { until: now + extra, then: Then::Post }),
+            ResetType::ForceRestart => Some(Self::ShuttingDown { until: now + extra, then: Then::Post }),
             ResetType::PowerCycle | ResetType::FullPowerCycle => Some(cut(Then::PowerOn)),
-        };
-        if let Some(next) = next {
-            self.phase = next;
-            self.resets += 1;
-            self.commanded_at = Some(now);
         }
     }
 }

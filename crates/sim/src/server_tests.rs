@@ -178,7 +178,7 @@ async fn progress_is_told_in_both_dialects() {
     let told = |bench: &mut Bench, seconds| {
         let now = bench.start + Duration::from_secs(seconds);
         let server = bench.at(seconds);
-        (server.boot_progress(now), server.post_state(now))
+        (server.boot_progress(now).unwrap(), server.post_state(now))
     };
     assert_eq!(told(&mut bench, 0), ("None", "PowerOff"));
     bench.reset(0, ResetType::On);

@@ -10,7 +10,7 @@ use crate::fault::{Effect, Facts, Faults};
 use crate::journal::{Counters, Journal};
 use crate::login::{Credentials, Desk};
 use crate::personality::Personality;
-use crate::server::{Once, Server};
+use crate::server::{Once, Override, Server};
 use crate::task::{Deferred, Medium, Tasks};
 
 impl State {
@@ -54,15 +54,14 @@ impl State {
     fn settle_servers(&mut self, now: Instant) {
         let Self { servers, faults, rng, .. } = self;
         for server in servers {
-            server.settle(now, &mut |at| {
-                let ignored = faults.fires(at, None, rng, |e| match e {
-                    Effect::IgnoresOneTimeBoot => Some(Once::Consumed),
-                    Effect::KeepsOneTimeBoot => Some(Once::Kept),
-                    _ => None,
-                });
-                ignored.unwrap_or(Once::Obeyed)
-            });
+            server.settle(now, &mut |at| once(faults, rng, at));
         }
+    }
+
+    /// The firmware of a server's machine starts: the override that it obeys.
+    pub(crate) fn begin_boot(&mut self, server: usize, now: Instant) -> Option<Override> {
+        let Self { servers, faults, rng, .. } = self;
+        servers.get_mut(server)?.begin_boot(now, &mut |at| once(faults, rng, at))
     }
 
     /// The effect of a fault on this request, if any.
@@ -118,4 +117,14 @@ impl State {
         }
         self.lend_drives();
     }
+}
+
+/// What firmware makes of a one-time override.
+fn once(faults: &mut Faults, rng: &mut fastrand::Rng, at: Instant) -> Once {
+    let ignored = faults.fires(at, None, rng, |e| match e {
+        Effect::IgnoresOneTimeBoot => Some(Once::Consumed),
+        Effect::KeepsOneTimeBoot => Some(Once::Kept),
+        _ => None,
+    });
+    ignored.unwrap_or(Once::Obeyed)
 }
