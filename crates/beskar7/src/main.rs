@@ -12,6 +12,7 @@ mod hosts;
 mod human;
 mod limits;
 mod logs;
+mod machines;
 mod output;
 mod power;
 mod program;

@@ -11,6 +11,7 @@ use sim::{Bmc, BmcSpec, Endpoint, Fleet, FleetSpec, Personality, PowerState, Ser
 
 use crate::dialects::Simulated;
 use crate::logs::LogArgs;
+use crate::machines::MachineArgs;
 use crate::output::{self, Paper};
 use crate::run::DialectArgs;
 use crate::table::{Cell, Column};
@@ -33,6 +34,9 @@ Examples:
 
   # A BMC that was recorded
   beskar7 sim --replay r750.tar.gz
+
+  # Two servers that really boot
+  beskar7 sim --count 2 --qemu
 
   # Faults, and the truth about the servers, over HTTP
   beskar7 sim --control 9000
@@ -78,6 +82,8 @@ pub(crate) struct Args {
     place: PlaceArgs,
     #[command(flatten)]
     delays: DelayArgs,
+    #[command(flatten)]
+    machines: MachineArgs,
     #[command(flatten)]
     logs: LogArgs,
 }
@@ -139,6 +145,7 @@ pub(crate) fn mix(names: &[String]) -> Vec<(Personality, u32)> {
 }
 
 pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
+    args.machines.prepare()?;
     args.logs.install()?;
     limits::raise_open_files();
     let fleet = args.fleet()?;
@@ -148,9 +155,13 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
 
 async fn run(args: &Args, fleet: &Fleet) -> anyhow::Result<()> {
     let shutdown = shutdown::token()?;
+    let machines = args.machines.start(fleet, None)?;
     let serving = fleet.serve(args.place.spec()).await?;
     let endpoints = serving.endpoints();
-    let told = format!("{}\n{}", args.list(endpoints), args.usage(endpoints, serving.control_url().as_deref()));
+    let mut told = format!("{}\n{}", args.list(endpoints), args.usage(endpoints, serving.control_url().as_deref()));
+    if let Some(machines) = &machines {
+        told = format!("{told}\n{}", machines.text());
+    }
     match args.manifests.as_deref() {
         // What is piped on must be the manifests alone.
         Some(file) if file == Path::new("-") => {
@@ -166,7 +177,10 @@ async fn run(args: &Args, fleet: &Fleet) -> anyhow::Result<()> {
     }
     shutdown.cancelled().await;
     serving.stop().await;
-    Ok(())
+    match machines {
+        Some(machines) => machines.stop().await,
+        None => Ok(()),
+    }
 }
 
 /// Scripts wait for the file to appear: then it must be complete.
@@ -195,6 +209,7 @@ impl Args {
                 power,
                 latency,
                 seed,
+                parts: self.machines.parts(),
                 ..FleetSpec::default()
             };
             return Ok(Fleet::new(&spec));

@@ -14,6 +14,7 @@ use kube::api::PostParams;
 use sim::{Bmc, Credentials, Fault, Fleet, FleetSpec};
 
 use crate::dialects::{Device, Devices, HostKind, Manifest, Simulated};
+use crate::machines::MachineArgs;
 use crate::sim::{mix, personalities};
 
 /// Who registers simulated servers, as the API server remembers it.
@@ -39,11 +40,21 @@ pub(super) struct FleetArgs {
     /// Seed of serial numbers, UUIDs, MAC addresses and hardware
     #[arg(long, default_value_t = 1, requires = "simulate")]
     seed: u64,
+    #[command(flatten)]
+    machines: MachineArgs,
 }
 
 impl FleetArgs {
     pub(super) fn is_wanted(&self) -> bool {
         self.simulate.is_some()
+    }
+
+    /// The machines of the servers, if they are to have some.
+    pub(super) fn machines(&self) -> anyhow::Result<&MachineArgs> {
+        if self.machines.is_wanted() && !self.is_wanted() {
+            bail!("--qemu gives machines to simulated servers: say how many with --simulate");
+        }
+        Ok(&self.machines)
     }
 
     /// The servers, if any are wanted, to be registered with these kinds of hosts.
@@ -64,6 +75,7 @@ impl FleetArgs {
             systems: self.systems,
             mix: mix(&self.personality),
             seed: self.seed,
+            parts: self.machines.parts(),
             ..FleetSpec::default()
         });
         for bmc in fleet.bmcs() {

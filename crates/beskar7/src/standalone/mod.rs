@@ -45,6 +45,9 @@ Examples:
   # Twenty simulated servers, to try things out; nothing is left when it ends
   beskar7 standalone --simulate 20
 
+  # Three simulated servers that really boot
+  beskar7 standalone --simulate 3 --qemu
+
   # A lab or an edge site, for years
   beskar7 standalone --data /var/lib/beskar7
   export KUBECONFIG=/var/lib/beskar7/kubeconfig
@@ -126,6 +129,7 @@ impl Folder {
 }
 
 pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
+    args.fleet.machines()?.prepare()?;
     args.logs.install()?;
     limits::raise_open_files();
     let folder = args.folder()?;
@@ -158,6 +162,10 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
     if let Some(fleet) = &fleet {
         introduce(&kinds, fleet, &mut settings);
     }
+    let machines = match &fleet {
+        Some(fleet) => args.fleet.machines()?.start(fleet, Some(&data.join("machines")))?,
+        None => None,
+    };
     let settings = Arc::new(settings);
     let (site, check) = Site::open(data, address, &args.tls_names).await?;
     let installed = if args.api_only { Ok(()) } else { site.install_crds(&kinds).await };
@@ -176,6 +184,9 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
         "beskar7 runs alone"
     );
     output::print(&announce::text(&site, folder, fleet.as_ref(), &args.dialects, args.api_only))?;
+    if let Some(machines) = &machines {
+        output::line(&machines.text())?;
+    }
     let worked = if args.api_only {
         shutdown.cancelled().await;
         Ok(())
@@ -183,6 +194,9 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
         let config = Config { boot, settings, ..args.config() };
         work(&site, config, dial(fleet.as_ref()), fleet.is_some(), &shutdown).await
     };
+    if let Some(machines) = machines {
+        machines.stop().await?;
+    }
     site.stop().await;
     while let Some(ended) = serving.join_next().await {
         ended.context("the API server")??;
