@@ -131,14 +131,25 @@ impl Lab {
     /// A command line that runs another command inside the network, for people who want to look into it.
     pub fn entry(&self) -> Option<String> {
         let Network::Bridge(_) = self.network() else { return None };
-        let user = format!("/proc/{}/ns/user", std::process::id());
-        let is_own = std::fs::read_link(&user).ok() != std::fs::read_link("/proc/1/ns/user").ok();
-        let user = if is_own { format!("--user={user} --preserve-credentials ") } else { String::new() };
+        // Root of our user namespace is nobody outside of it.
+        let user = if std::env::var_os(ENTERED).is_some() {
+            format!("--user=/proc/{}/ns/user --preserve-credentials ", std::process::id())
+        } else {
+            String::new()
+        };
         Some(format!("nsenter {user}--net={}", self.0.path))
     }
 
-    /// Runs something in the network and returns what it returned. Sockets that it opens stay in the network wherever they are used.
+    /// Runs something on the bridge's network and returns what it returned. Sockets that it opens stay there wherever they are used. It
+    /// fails where there is no bridge: what is meant for machines must not end up on the network of this host.
     pub fn inside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        match self.network().limits() {
+            None => self.on_thread(work),
+            Some(limits) => Err(io::Error::other(limits)),
+        }
+    }
+
+    fn on_thread<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         let (reply, answer) = mpsc::sync_channel(1);
         let work = Box::new(move || {
             // The asker waits for the answer, so it is still there.
@@ -148,12 +159,12 @@ impl Lab {
         answer.recv().map_err(|_| io::Error::other("the network is closed"))
     }
 
-    /// A UDP socket in the network.
+    /// A UDP socket on the bridge's network.
     pub fn bind_udp(&self, address: SocketAddr) -> io::Result<UdpSocket> {
         self.inside(move || UdpSocket::bind(address))?
     }
 
-    /// A TCP listener in the network.
+    /// A TCP listener on the bridge's network.
     pub fn bind_tcp(&self, address: SocketAddr) -> io::Result<TcpListener> {
         self.inside(move || TcpListener::bind(address))?
     }
@@ -167,7 +178,7 @@ impl Lab {
         }
     }
 
-    /// Starts a program in the network. It is killed when this process or the network ends.
+    /// Starts a program on the bridge's network, or on this host's where there is no bridge. It is killed when this process or the network ends.
     pub fn run_in(
         &self,
         program: &str,
@@ -180,7 +191,7 @@ impl Lab {
         arguments(&mut command);
         // Ctrl-C in a terminal reaches a whole process group: it is for us to end programs in good order.
         command.process_group(0).kill_on_drop(true);
-        self.inside(move || {
+        self.on_thread(move || {
             let _runtime = runtime.enter();
             command.spawn()
         })?
@@ -247,6 +258,9 @@ pub(super) fn tap(machine: u32, card: usize) -> String {
     format!("tap{machine}n{card}")
 }
 
+/// Set in the environment of a process that [`enter_user_namespace`] has started anew.
+const ENTERED: &str = "SIM_QEMU_USER_NAMESPACE";
+
 /// Makes this process root of a user namespace of its own, where it may have a network for machines, by starting it anew. Does nothing for
 /// root, nor where the system does not allow it. Call it before anything else: it starts the program from the beginning.
 pub fn enter_user_namespace() -> Result<(), QemuError> {
@@ -261,7 +275,7 @@ pub fn enter_user_namespace() -> Result<(), QemuError> {
     }
     let program = std::env::current_exe().map_err(QemuError::Network)?;
     let mut again = Command::new(unshare);
-    again.args(["--user", "--map-root-user", "--"]).arg(program).args(std::env::args_os().skip(1));
+    again.args(["--user", "--map-root-user", "--"]).arg(program).args(std::env::args_os().skip(1)).env(ENTERED, "1");
     // It returns only if it fails.
     Err(QemuError::Network(again.exec()))
 }
@@ -269,6 +283,18 @@ pub fn enter_user_namespace() -> Result<(), QemuError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_opened_on_the_hosts_own_network_where_there_is_no_bridge() {
+        let (work, _orders) = mpsc::channel();
+        let network = Network::User { why: "no permission".to_owned() };
+        let lab = Lab(Arc::new(Inner { machines: 1, network, path: String::new(), work }));
+        let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let why = lab.bind_udp(everywhere).unwrap_err().to_string();
+        assert!(why.contains("(no permission)") && why.contains("cannot boot from the network"), "{why}");
+        assert!(lab.bind_tcp(everywhere).is_err());
+        assert_eq!(lab.entry(), None);
+    }
 
     #[test]
     fn the_network_knows_its_addresses() {

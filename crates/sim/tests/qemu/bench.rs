@@ -82,15 +82,18 @@ impl Bench {
         Self { bmc, machines, site, site_address, lab, folder, dhcp: None, _serving: serving }
     }
 
-    /// DHCP that sends iPXE to `boot.ipxe`. The last three options spare iPXE long waits for an IPv6 router and a second DHCP server.
+    /// DHCP that sends iPXE to `boot.ipxe`, and UEFI HTTP to `dhcp.efi`. The last three options spare iPXE long waits for an IPv6 router and a second DHCP server.
     pub(crate) fn start_dhcp(&mut self) {
         let leases = format!("--dhcp-leasefile={}", self.folder.path().join("leases").display());
         let script = format!("--dhcp-boot=tag:ipxe,{}", self.url("boot.ipxe"));
+        let program = format!("--dhcp-boot=tag:http,{}", self.url("dhcp.efi"));
         let started = self.lab.run_in("dnsmasq", |command| {
             command
                 .args(["--keep-in-foreground", "--conf-file=/dev/null", "--pid-file", "--user=root", "--port=0"])
                 .args(["--interface=br0", "--bind-interfaces", "--no-ping", "--dhcp-authoritative", &leases, &script])
                 .args(["--dhcp-range=10.77.0.100,10.77.0.199,255.255.255.0,1h", "--dhcp-match=set:ipxe,175"])
+                .args(["--dhcp-match=set:http,option:client-arch,16", &program])
+                .arg("--dhcp-option-force=tag:http,60,HTTPClient")
                 .args(["--enable-ra", "--dhcp-range=fd77::,ra-only,64", "--dhcp-option-force=encap:175,176,1b"])
                 .stderr(std::process::Stdio::null());
         });

@@ -136,3 +136,15 @@ async fn a_uefi_http_uri_boots_once() {
     bench.until("power Off", |server| server.power() == PowerState::Off).await;
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn uefi_http_without_a_uri_boots_what_dhcp_names() {
+    let mut bench = Bench::start(Mode::Uefi);
+    bench.start_dhcp();
+    bench.publish("dhcp.efi", payload::efi("echo this is what DHCP named\nhalt"));
+    bench.order("UefiHttp", "UEFI", None).await;
+    bench.reset("On").await;
+    bench.until_serial("this is what DHCP named").await;
+    bench.until("power Off", |server| server.power() == PowerState::Off).await;
+    bench.stop().await;
+}
