@@ -29,9 +29,26 @@ pub struct BootSessionSpec {
     /// What went wrong last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<BootProblem>,
+    /// How far the boot from the network has come, the latest of each step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
+    pub steps: Vec<BootStep>,
     /// What a probe has told of the server that it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
+}
+
+/// A step of a boot from the network.
+#[derive(JsonSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootStep {
+    /// Which: asked, when the server asked what to boot, or the name of a file that it has fetched.
+    #[schemars(length(max = 64))]
+    pub step: String,
+    /// The address that it came from.
+    #[schemars(length(max = 45))]
+    pub by: String,
+    /// When.
+    pub at: Time,
 }
 
 /// What a probe has told of its server.

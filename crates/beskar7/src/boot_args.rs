@@ -1,21 +1,26 @@
 //! The flags of the boot service.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use boot::dhcp::{Sockets, open_tftp};
 use boot::fetch::{Cache, Fetcher, Guard, Network, Patience};
 use boot::links::Links;
 use boot::serve;
-use controllers::depot::BootConfig;
+use bytes::Bytes;
+use controllers::depot::{BootConfig, DhcpConfig, NetworkConfig};
+use netboot::dhcp::LOADERS;
+use tracing::{info, warn};
 
 use crate::run::{Bind, bind};
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Boot service")]
-#[expect(clippy::struct_field_names, reason = "the fields are named after the flags")]
 pub(crate) struct BootArgs {
     /// Address under which BMCs and servers reach the boot service, such as http://192.0.2.5:8082; without it, RemoteConfig does not work
     #[arg(long, value_name = "URL", env = "BESKAR7_BOOT_URL")]
@@ -38,6 +43,18 @@ pub(crate) struct BootArgs {
     /// Size of that cache in GiB
     #[arg(long, value_name = "GIB", default_value = "4", env = "BESKAR7_BOOT_CACHE_SIZE")]
     boot_cache_size: u32,
+    /// Serve what servers boot from the network over HTTP; your DHCP server sends iPXE to <BOOT_URL>/ipxe/boot.ipxe
+    #[arg(long, env = "BESKAR7_NETWORK_BOOT")]
+    network_boot: bool,
+    /// Answer servers that boot from the network by DHCP: proxy beside the DHCP server of the site, which gives the addresses. Implies --network-boot
+    #[arg(long, value_name = "MODE", default_value = "off", env = "BESKAR7_DHCP", value_parser = ["off", "proxy"])]
+    dhcp: String,
+    /// Network interfaces on which DHCP and TFTP are answered
+    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "BESKAR7_BOOT_INTERFACES")]
+    boot_interfaces: Vec<String>,
+    /// Folder with undionly.kpxe and snponly.efi, the iPXE that servers load first, as Debian's package ipxe has it
+    #[arg(long, value_name = "DIR", default_value = "/usr/lib/ipxe", env = "BESKAR7_BOOT_FILES")]
+    boot_files: PathBuf,
     /// Networks that images may be downloaded from although they are blocked by default (loopback, link-local, cloud metadata)
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', env = "BESKAR7_BOOT_ALLOW_NETWORKS")]
     boot_allow_networks: Vec<Network>,
@@ -55,7 +72,14 @@ impl BootArgs {
 
     /// The boot service, if it is wanted. Its key is kept in that namespace.
     pub(crate) fn open(&self, key_namespace: &str) -> anyhow::Result<Option<BootConfig>> {
-        let Some(url) = self.url() else { return Ok(None) };
+        let Some(url) = self.url() else {
+            if self.dhcp != "off" || self.network_boot {
+                bail!(
+                    "servers that boot from the network fetch what they boot from the boot service: say with --boot-url under which address they reach it, such as http://192.0.2.5:8082"
+                );
+            }
+            return Ok(None);
+        };
         let links = Links::new(url).context("--boot-url")?;
         let Some(address) = self.boot_bind_address.0 else {
             bail!(
@@ -85,6 +109,7 @@ impl BootArgs {
             format!("the boot service cannot listen on {address}: choose another address with --boot-bind-address")
         })?;
         Ok(Some(BootConfig {
+            network: self.network(&links)?,
             links,
             listener: Arc::new(listener),
             tls,
@@ -92,6 +117,65 @@ impl BootArgs {
             key_namespace: key_namespace.to_owned(),
         }))
     }
+}
+
+impl BootArgs {
+    /// How servers are served that boot from the network, if they are.
+    fn network(&self, links: &Links) -> anyhow::Result<Option<NetworkConfig>> {
+        let answers = self.dhcp != "off";
+        if !answers && !self.network_boot {
+            if !self.boot_interfaces.is_empty() {
+                bail!(
+                    "--boot-interfaces says where DHCP and TFTP are answered: say with --dhcp proxy or --network-boot that they are, or leave it out"
+                );
+            }
+            return Ok(None);
+        }
+        if answers && self.boot_interfaces.is_empty() {
+            bail!(
+                "--dhcp {} needs the network interfaces on which servers boot: name them with --boot-interfaces, such as eth1",
+                self.dhcp
+            );
+        }
+        if answers && links.is_https() {
+            bail!(
+                "--dhcp {} sends servers to --boot-url, and the firmware of most cannot check our certificate: use an http URL",
+                self.dhcp
+            );
+        }
+        let files = boot_files(&self.boot_files)?;
+        let sockets = self.boot_interfaces.iter().filter(|_| answers).map(|interface| Sockets::open(interface, true));
+        let sockets = sockets.collect::<Result<Vec<_>, _>>().context("--boot-interfaces")?;
+        let tftp = self.boot_interfaces.iter().map(|interface| open_tftp(interface)).collect::<Result<Vec<_>, _>>();
+        let tftp = tftp.context("--boot-interfaces")?;
+        let dhcp = answers.then(|| DhcpConfig { sockets: Arc::new(sockets), reserves: false });
+        Ok(Some(NetworkConfig { files: Arc::new(files), dhcp, tftp }))
+    }
+}
+
+/// The boot files that there are. The service works without them, for the ways that need none.
+fn boot_files(folder: &Path) -> anyhow::Result<BTreeMap<String, Bytes>> {
+    let mut files = BTreeMap::new();
+    let mut missing = Vec::new();
+    for name in LOADERS {
+        let path = folder.join(name);
+        match fs::read(&path) {
+            Ok(bytes) => {
+                files.insert(name.to_owned(), Bytes::from(bytes));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => missing.push(name),
+            Err(error) => return Err(error).with_context(|| format!("--boot-files: cannot read {}", path.display())),
+        }
+    }
+    if files.is_empty() {
+        warn!(
+            folder = %folder.display(),
+            "no iPXE there, so servers whose firmware is not iPXE cannot boot from the network; install Debian's package ipxe, or name its folder with --boot-files"
+        );
+    } else if !missing.is_empty() {
+        info!(folder = %folder.display(), ?missing, "some boot files are missing");
+    }
+    Ok(files)
 }
 
 fn read(path: &Path, flag: &str) -> anyhow::Result<Vec<u8>> {

@@ -1,5 +1,7 @@
 //! The URLs that BMCs and servers are given.
 
+use std::fmt;
+
 use http::Uri;
 use http::uri::Scheme;
 
@@ -9,6 +11,20 @@ use crate::ticket::{Purpose, Ticket};
 const LIMIT: usize = 255;
 /// BMCs distinguish a CD from a disk by the file extension.
 const FILE: &str = "boot.iso";
+/// Some firmware starts only what has this ending.
+const EFI: &str = "boot.efi";
+/// Some firmware takes only what has this ending for a script.
+const SCRIPT: &str = "boot.ipxe";
+const KERNEL: &str = "kernel";
+const INITRD: &str = "initrd-";
+/// Where scripts are.
+const SCRIPTS: &str = "ipxe";
+/// The script that every server starts with.
+const ENTRANCE: &str = "boot.ipxe";
+/// Where boot files are.
+const FILES: &str = "files";
+/// More initial RAM disks than anybody uses.
+pub const INITRDS: usize = 16;
 /// Far longer than any id in use.
 const DEPLOYMENT_LIMIT: usize = 128;
 
@@ -84,6 +100,31 @@ impl Links {
         self.link("config", deployment, &ticket.to_string())
     }
 
+    /// Where a server finds the files of its bootstrap data, as cloud-init's NoCloud looks for them: their names are appended.
+    pub fn no_cloud(&self, deployment: &str, ticket: &Ticket) -> Result<String, LinkError> {
+        self.link("config", deployment, &format!("{ticket}/"))
+    }
+
+    /// Where a server that boots from the network finds this part of it.
+    pub fn part(&self, part: Part, deployment: &str, ticket: &Ticket) -> Result<String, LinkError> {
+        self.link("boot", deployment, &format!("{ticket}/{part}"))
+    }
+
+    /// Where iPXE finds out who it is, and then what to boot.
+    pub fn entrance(&self) -> String {
+        format!("{}/{SCRIPTS}/{ENTRANCE}", self.base)
+    }
+
+    /// Where iPXE finds what the server with this MAC address and UUID boots. Both may be variables of iPXE.
+    pub fn script(&self, mac: &str, uuid: &str) -> String {
+        format!("{}/{SCRIPTS}/{mac}/{uuid}", self.base)
+    }
+
+    /// Where firmware finds a boot file, such as iPXE itself.
+    pub fn file(&self, name: &str) -> String {
+        format!("{}/{FILES}/{name}", self.base)
+    }
+
     /// Where a probe tells what it has found. It appends `/register` and the like.
     pub fn registry(&self, probe: &str, ticket: &Ticket) -> Result<String, LinkError> {
         self.link("registry", probe, &ticket.to_string())
@@ -114,10 +155,107 @@ pub struct Asked {
 pub enum What {
     /// The boot image.
     Iso,
-    /// The bootstrap data.
-    Config,
+    /// The bootstrap data, or a file of it.
+    Config(ConfigFile),
+    /// A part of what is booted from the network.
+    Boot(Part),
     /// Something of the registry.
     Registry(Call),
+}
+
+/// A file of bootstrap data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigFile {
+    /// All of it, for a system that fetches one URL.
+    Whole,
+    /// The same, as cloud-init calls it.
+    UserData,
+    /// Who the server is, for cloud-init.
+    MetaData,
+    /// Nothing, but cloud-init wants to know.
+    VendorData,
+}
+
+impl ConfigFile {
+    fn named(file: &str) -> Option<Self> {
+        match file {
+            "user-data" => Some(Self::UserData),
+            "meta-data" => Some(Self::MetaData),
+            "vendor-data" => Some(Self::VendorData),
+            _ => None,
+        }
+    }
+}
+
+/// A part of what a server boots from the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// A script of the user for iPXE.
+    Script,
+    /// A Linux kernel.
+    Kernel,
+    /// An initial RAM disk, by its number.
+    Initrd(usize),
+    /// An EFI program.
+    Efi,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Script => f.write_str(SCRIPT),
+            Self::Kernel => f.write_str(KERNEL),
+            Self::Initrd(number) => write!(f, "{INITRD}{number}"),
+            Self::Efi => f.write_str(EFI),
+        }
+    }
+}
+
+impl Part {
+    fn named(file: &str) -> Option<Self> {
+        match file {
+            SCRIPT => Some(Self::Script),
+            KERNEL => Some(Self::Kernel),
+            EFI => Some(Self::Efi),
+            _ => {
+                let number: usize = file.strip_prefix(INITRD)?.parse().ok()?;
+                let part = Self::Initrd(number);
+                (number < INITRDS && part.to_string() == file).then_some(part)
+            }
+        }
+    }
+}
+
+/// What a path requests that anybody may request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Open {
+    /// The script that every server starts with.
+    Entrance,
+    /// The script of a server.
+    Script {
+        /// The MAC address that it says it has.
+        mac: String,
+        /// The UUID that it says it has.
+        uuid: String,
+    },
+    /// A boot file.
+    File(String),
+}
+
+impl Open {
+    /// Reads a path. The part before it does not matter, as for [`Asked::parse`].
+    pub fn parse(path: &str) -> Option<Self> {
+        let mut segments = path.rsplit('/');
+        let (last, before, first) = (segments.next()?, segments.next()?, segments.next());
+        match (first, before, last) {
+            (Some(_), SCRIPTS, ENTRANCE) => Some(Self::Entrance),
+            (Some(_), FILES, name) if !name.is_empty() => Some(Self::File(name.to_owned())),
+            (Some(SCRIPTS), mac, uuid) if segments.next().is_some() => {
+                Some(Self::Script { mac: mac.to_owned(), uuid: uuid.to_owned() })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What a client of the registry wants.
@@ -138,7 +276,8 @@ impl What {
     pub fn purpose(&self) -> Purpose {
         match self {
             Self::Iso => Purpose::Iso,
-            Self::Config => Purpose::Config,
+            Self::Config(_) => Purpose::Config,
+            Self::Boot(_) => Purpose::Boot,
             Self::Registry(_) => Purpose::Registry,
         }
     }
@@ -150,7 +289,11 @@ impl Asked {
         let segments: Vec<&str> = path.rsplitn(5, '/').collect();
         let (what, ticket, deployment) = match *segments.as_slice() {
             [FILE, ticket, deployment, "iso", _] => (What::Iso, ticket, deployment),
-            [ticket, deployment, "config", ..] if segments.len() > 3 => (What::Config, ticket, deployment),
+            [ticket, deployment, "config", ..] if segments.len() > 3 => {
+                (What::Config(ConfigFile::Whole), ticket, deployment)
+            }
+            [file, ticket, deployment, "config", _] => (What::Config(ConfigFile::named(file)?), ticket, deployment),
+            [file, ticket, deployment, "boot", _] => (What::Boot(Part::named(file)?), ticket, deployment),
             ["register", ticket, probe, "registry", _] => (What::Registry(Call::Register), ticket, probe),
             ["bootstate", ticket, probe, "registry", _] => (What::Registry(Call::BootState), ticket, probe),
             [uuid, call, ticket, probe, before] if before == "registry" || before.ends_with("/registry") => {

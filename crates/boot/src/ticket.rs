@@ -25,6 +25,8 @@ pub enum Purpose {
     Iso,
     /// The bootstrap data, from one address and for a few minutes.
     Config,
+    /// What the server boots from the network, while the deployment lasts.
+    Boot,
     /// The registry, in which a probe tells what it has found in its server. The deployment is that probe then.
     Registry,
 }
@@ -122,6 +124,7 @@ impl Purpose {
         match self {
             Self::Iso => "iso",
             Self::Config => "config",
+            Self::Boot => "boot",
             Self::Registry => "registry",
         }
     }

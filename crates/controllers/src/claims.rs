@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::cluster_api::{ClusterApi, MachineView, cluster_named, paused_itself};
 use crate::companions::{Companion, Companions};
 use crate::consumer;
-use crate::depot::{ImageCheck, Question};
+use crate::depot::{ImageCheck, NetworkBoots, Question};
 use crate::dialect::HostDialect;
 use crate::drive::Loop;
 use crate::herald::{Herald, News};
@@ -137,6 +137,8 @@ pub(crate) struct ClaimView<'a, C> {
     pub(crate) domain_keys: Vec<String>,
     /// Without a boot service, nothing can be served to its host.
     pub(crate) has_boot_service: bool,
+    /// How it serves servers that boot from the network.
+    pub(crate) boots: NetworkBoots,
     /// The objects of the kinds that the dialect has declared.
     pub(crate) related: &'a Related,
     /// The time.
@@ -253,6 +255,7 @@ impl<D: ClaimDialect> ClaimLoop<D> {
             machine,
             domain_keys: stated.unwrap_or_else(|| D::DOMAIN_KEYS.iter().map(|key| (*key).to_owned()).collect()),
             has_boot_service: self.image_check.is_some(),
+            boots: self.image_check.as_ref().map(ImageCheck::boots).unwrap_or_default(),
             related: &self.related,
             now: self.clock.now(),
         }

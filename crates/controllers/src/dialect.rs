@@ -96,8 +96,13 @@ pub trait HostDialect: Send + Sync + 'static {
     }
 
     /// What the boot service is to hand to the server, if anything.
-    fn shipment(_: &Self::Host) -> Option<Shipment> {
+    fn shipment(_: &Self::Host, _: &Depot) -> Option<Shipment> {
         None
+    }
+
+    /// How its server is recognised on the network.
+    fn network_identity(_: &Self::Host) -> NetworkIdentity {
+        NetworkIdentity::default()
     }
 
     /// The word that stands for the provider id of its server in bootstrap data, and that id.
@@ -160,6 +165,15 @@ pub trait HostDialect: Send + Sync + 'static {
     const CLAIM_ID: &'static str;
     /// Whether those who claim its hosts belong to Cluster API's Machines, and are left alone while their cluster is paused.
     const CLUSTER_API: bool;
+}
+
+/// How a server is recognised on the network.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NetworkIdentity {
+    /// MAC addresses of its network cards, in any notation.
+    pub macs: Vec<String>,
+    /// Its UUID.
+    pub uuid: Option<String>,
 }
 
 /// An object with everything that its dialect may look at.

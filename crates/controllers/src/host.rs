@@ -12,8 +12,8 @@ use bmc::Endpoint;
 use engine::failure::{Failure, Kind};
 use engine::hardware::is_same_uuid;
 use engine::host::{
-    Anchor, Ask, BmcSight, Deletion, Goal, Hold, Inquiry, Milestone, Phase, Presence, Proof, Record, Remembered, Road,
-    Sight, Step, Waiting, step,
+    Anchor, Ask, BmcSight, Deletion, Goal, Hold, Inquiry, Milestone, Payload, Phase, Presence, Proof, Recipe, Record,
+    Remembered, Road, Sight, Step, Waiting, step,
 };
 use engine::server::{Scope, Seen};
 use jiff::SignedDuration;
@@ -261,6 +261,7 @@ impl<D: HostDialect> HostLoop<D> {
             bmc,
             consumer: Presence::NotLookedUp,
             fetched: session.as_ref().and_then(|session| Some(session.fetched.as_ref()?.at.0)),
+            handed: session.as_ref().zip(payload(&case.goal)).and_then(|(session, payload)| session.handed(payload)),
             probed: session.as_ref().and_then(|session| Some(session.report.as_ref()?.at.0)),
             claimer: Presence::NotLookedUp,
             rival: self.index.rival(&case.key).map(|rival| rival_words(&case.key, &rival)),
@@ -460,6 +461,14 @@ fn rival_words(key: &ObjectId, rival: &ObjectId) -> String {
     if rival.kind == key.kind { rival.to_string() } else { format!("{rival:#}") }
 }
 
+/// What the boot service hands over for the order of a host.
+fn payload(goal: &Goal) -> Option<&Payload> {
+    match goal.order.as_ref()?.recipe.as_ref().ok()? {
+        Recipe::Network { payload, .. } => Some(payload),
+        Recipe::Iso { .. } => None,
+    }
+}
+
 pub(crate) fn spread(key: &ObjectId) -> u8 {
     key.uid
         .iter()
@@ -533,6 +542,7 @@ mod tests {
                 bmc: Some(bmc.clone()),
                 consumer: Presence::NotLookedUp,
                 fetched: None,
+                handed: None,
                 probed: None,
                 claimer: Presence::NotLookedUp,
                 rival: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use api::boot::BootSession;
 use boot::fetch::{Fetcher, Guard, Patience};
 use boot::links::Links;
-use controllers::depot::BootConfig;
+use controllers::depot::{BootConfig, NetworkConfig};
 use http::{Response, StatusCode};
 use kube::Api;
 use kube::api::ListParams;
@@ -26,12 +26,18 @@ pub fn boot_service(world: &World) -> BootConfig {
     let links = Links::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     let guard = Guard::allowing(["127.0.0.0/8".parse().unwrap()]);
     BootConfig {
+        network: None,
         links,
         listener: Arc::new(listener),
         tls: None,
         fetcher: Fetcher::new(guard, None, Patience::default()).unwrap(),
         key_namespace: world.namespace.clone(),
     }
+}
+
+/// The same, which also serves servers that boot from the network; another DHCP server leads them to it.
+pub fn network_boot_service(world: &World) -> BootConfig {
+    BootConfig { network: Some(NetworkConfig::default()), ..boot_service(world) }
 }
 
 impl World {

@@ -240,7 +240,23 @@ pub struct RemoteConfig {
     validation = Rule::new("!has(self.url) || self.protocol == 'HTTP'")
         .message("url is fetched by the firmware by UEFI HTTP boot: set protocol to HTTP, or remove url")
         .reason(Reason::FieldValueForbidden)
-        .field_path(".url")
+        .field_path(".url"),
+    validation = Rule::new("!(has(self.format) || has(self.initrdURLs) || has(self.kernelParameters)) || (has(self.imageURL) && self.imageURL.matches('^https?://'))")
+        .message("format, initrdURLs and kernelParameters have the boot service serve imageURL, which must then be an http or https URL")
+        .reason(Reason::FieldValueRequired)
+        .field_path(".imageURL"),
+    validation = Rule::new("!has(self.url) || !has(self.format)")
+        .message("url is fetched by the firmware from your own server, and format has the boot service serve imageURL: keep one and remove the other")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".format"),
+    validation = Rule::new("!has(self.initrdURLs) || !has(self.format) || self.format == 'Kernel'")
+        .message("initrdURLs belong to a Linux kernel: set format to Kernel, or remove them")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".initrdURLs"),
+    validation = Rule::new("!has(self.kernelParameters) || !has(self.format) || self.format != 'Script'")
+        .message("a script has the kernel parameters in it: remove kernelParameters, or set format to Kernel or EFI")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".kernelParameters")
 )]
 pub struct NetworkBoot {
     /// How the firmware boots: PXE (DHCP, then TFTP or what DHCP says; also iPXE) or HTTP (UEFI HTTP boot).
@@ -254,8 +270,8 @@ pub struct NetworkBoot {
         .message("url must be an http or https URL, such as http://192.0.2.1/boot.efi"))]
     pub url: Option<String>,
 
-    /// What the server is to run, for whoever answers it on the network: nothing is done with it here. Written by the
-    /// Beskar7Machine that claims the host.
+    /// What the server is to run. The boot service serves it if format is set, or if it answers DHCP; else it is for your own boot
+    /// servers. Written by the Beskar7Machine that claims the host.
     #[serde(default, rename = "imageURL", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub image_url: Option<String>,
@@ -264,6 +280,72 @@ pub struct NetworkBoot {
     #[serde(default, rename = "configURL", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub config_url: Option<String>,
+
+    /// What imageURL is: Script (for iPXE), Kernel (Linux) or EFI (a unified kernel image or another EFI program). Left out, a URL
+    /// that ends in .ipxe is a script, one that ends in .efi is an EFI program, and any other is a kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "boot_format")]
+    pub format: Option<BootFormat>,
+
+    /// URLs of the initial RAM disks of a Linux kernel, http or https, in the order in which they are loaded.
+    #[serde(default, rename = "initrdURLs", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(max = 2048)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[x_kube(validation = Rule::new(r"self.all(url, url.matches('^https?://[^/\\s]+(/\\S*)?$'))")
+        .message("initrdURLs must be http or https URLs, such as http://192.0.2.1/initrd.img"))]
+    pub initrd_urls: Vec<String>,
+
+    /// Parameters of the Linux kernel. BESKAR7_CONFIG_URL in them is replaced by the URL of the configuration; without that word, the
+    /// parameter that osFamily needs is added. To an EFI program they are handed after its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1536))]
+    #[x_kube(validation = Rule::new(r"self.matches('^[^[:cntrl:]]*$') && !self.matches('(^| )(&&|[|][|])( |$)')")
+        .message("kernelParameters must be one line without control characters, and without the words && and ||, which iPXE would obey"))]
+    pub kernel_parameters: Option<String>,
+
+    /// The system that is booted, which decides how it is told where its configuration is: kairos, talos, flatcar or LeapMicro by a
+    /// parameter of their own, any other by NoCloud or Ignition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os_family: Option<OsFamily>,
+}
+
+impl NetworkBoot {
+    /// A boot of something that your own servers know.
+    pub fn new(protocol: NetworkProtocol, image_url: Option<String>) -> Self {
+        Self {
+            protocol,
+            url: None,
+            image_url,
+            config_url: None,
+            format: None,
+            initrd_urls: Vec::new(),
+            kernel_parameters: None,
+            os_family: None,
+        }
+    }
+}
+
+/// What is booted from the network.
+#[derive(JsonSchema, Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BootFormat {
+    /// A script for iPXE.
+    Script,
+    /// A Linux kernel.
+    Kernel,
+    /// A unified kernel image or another EFI program.
+    #[serde(rename = "EFI")]
+    Efi,
+}
+
+impl BootFormat {
+    /// What a URL without a format stands for.
+    pub fn of(url: &str) -> Self {
+        let path = url.split(['?', '#']).next().unwrap_or(url);
+        match path.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).as_deref() {
+            Some("ipxe") => Self::Script,
+            Some("efi") => Self::Efi,
+            _ => Self::Kernel,
+        }
+    }
 }
 
 /// How firmware boots from the network.
@@ -308,6 +390,11 @@ pub enum BootMode {
 /// An optional enum would show its type's text in `kubectl explain`, not that of the field.
 fn network_protocol(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["PXE", "HTTP"] })
+}
+
+/// Likewise.
+pub(super) fn boot_format(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["Script", "Kernel", "EFI"] })
 }
 
 fn boot_mode(_: &mut SchemaGenerator) -> Schema {

@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::host::BootMode;
+use super::host::{BootFormat, BootMode, boot_format};
 use super::machine_status::Beskar7MachineStatus;
 use super::mode::{OsFamily, ProvisioningMode};
 use super::selector::HostSelector;
@@ -58,7 +58,14 @@ const MODE: &str = "(has(self.provisioningMode) ? self.provisioningMode : (has(s
     validation = Rule::new("!has(self.provisioningMode) || self.provisioningMode != 'PreBakedISO' || !has(self.configURL) || self.configURL == ''")
         .message("a PreBakedISO brings its configuration with it: remove configURL, or use provisioningMode RemoteConfig")
         .reason(Reason::FieldValueForbidden)
-        .field_path(".configURL")
+        .field_path(".configURL"),
+    validation = Rule::new("!has(self.boot) || (has(self.provisioningMode) && self.provisioningMode in ['PXE', 'iPXE'])")
+        .message("boot is about what is booted from the network: set provisioningMode to iPXE or PXE, or remove boot")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".boot"),
+    validation = Rule::new(r"!has(self.boot) || !has(self.imageURL) || self.imageURL.matches('^https?://')")
+        .message("boot has the boot service serve imageURL, which must then be an http or https URL")
+        .field_path(".imageURL")
 )]
 pub struct Beskar7MachineSpec {
     /// The server that the machine runs on, as b7://namespace/host; the same word as in the Node's providerID. Written by
@@ -95,6 +102,11 @@ pub struct Beskar7MachineSpec {
     /// and none means PreBakedISO.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioning_mode: Option<ProvisioningMode>,
+
+    /// What imageURL is that is booted from the network by PXE or iPXE, and what goes with it. Its presence, also as an empty object, has
+    /// the boot service serve it; so does a boot service that answers DHCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<MachineBoot>,
 
     /// Which firmware boots: UEFI or Legacy. Left out, the server keeps the mode that it is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -191,4 +203,39 @@ pub enum ReleasePolicy {
     PowerOff,
     /// Switched off, and kept from others.
     Quarantine,
+}
+/// What is booted from the network, and what goes with it.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.initrdURLs) || !has(self.format) || self.format == 'Kernel'")
+        .message("initrdURLs belong to a Linux kernel: set format to Kernel, or remove them")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".initrdURLs"),
+    validation = Rule::new("!has(self.kernelParameters) || !has(self.format) || self.format != 'Script'")
+        .message("a script has the kernel parameters in it: remove kernelParameters, or set format to Kernel or EFI")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".kernelParameters")
+)]
+pub struct MachineBoot {
+    /// What imageURL is: Script (for iPXE), Kernel (Linux) or EFI (a unified kernel image or another EFI program). Left out, a URL
+    /// that ends in .ipxe is a script, one that ends in .efi is an EFI program, and any other is a kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "boot_format")]
+    pub format: Option<BootFormat>,
+
+    /// URLs of the initial RAM disks of a Linux kernel, http or https, in the order in which they are loaded.
+    #[serde(default, rename = "initrdURLs", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(max = 2048)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[x_kube(validation = Rule::new(r"self.all(url, url.matches('^https?://[^/\\s]+(/\\S*)?$'))")
+        .message("initrdURLs must be http or https URLs, such as http://192.0.2.1/initrd.img"))]
+    pub initrd_urls: Vec<String>,
+
+    /// Parameters of the Linux kernel. BESKAR7_CONFIG_URL in them is replaced by the URL of the configuration; without that word, the
+    /// parameter that osFamily needs is added. To an EFI program they are handed after its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1536))]
+    #[x_kube(validation = Rule::new(r"self.matches('^[^[:cntrl:]]*$') && !self.matches('(^| )(&&|[|][|])( |$)')")
+        .message("kernelParameters must be one line without control characters, and without the words && and ||, which iPXE would obey"))]
+    pub kernel_parameters: Option<String>,
 }

@@ -25,12 +25,12 @@ pub use hardware::{
     Bmc, Drive, Firmware, HardwareDetails, HardwareStatus, MemoryModule, NetworkInterface, Processor, VirtualMedia,
 };
 pub use host::{
-    BootMode, LocalObjectReference, Maintenance, NetworkBoot, NetworkProtocol, PhysicalHost, PhysicalHostSpec,
-    RedfishConnection, RemoteConfig,
+    BootFormat, BootMode, LocalObjectReference, Maintenance, NetworkBoot, NetworkProtocol, PhysicalHost,
+    PhysicalHostSpec, RedfishConnection, RemoteConfig,
 };
 pub use inspection::{Cpu, Disk, InspectionReport, Memory, Nic};
 pub use inventory::Inventory;
-pub use machine::{Beskar7Machine, Beskar7MachineSpec, HardwareRequirements, ReleasePolicy};
+pub use machine::{Beskar7Machine, Beskar7MachineSpec, HardwareRequirements, MachineBoot, ReleasePolicy};
 pub use machine_status::{Beskar7MachineStatus, HostRefusal, phases};
 pub use mode::{Mode, OsFamily, ProvisioningMode};
 pub use provider_id::{NotAProviderId, ProviderId};

@@ -9,7 +9,9 @@ use anyhow::{Context as _, Result, bail};
 use boot::fetch::{Cache, Fetcher, Guard, Patience};
 use boot::iso::Parameters;
 use boot::links::Links;
-use boot::serve::{Bootstrap, Delivery, Directory, Gate, Images, IsoOrder, Limits, Problem, Service, Unavailable};
+use boot::serve::{
+    Boots, Bootstrap, Client, Delivery, Directory, Gate, Images, IsoOrder, Limits, Problem, Service, Step, Unavailable,
+};
 use boot::ticket::{Holder, Key, Purpose};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -101,7 +103,14 @@ pub(crate) async fn play(part: &Part) -> Result<bool> {
     let links = Links::new(&format!("http://{}", listener.local_addr()?))?;
     println!("{SAYS}{}", links.iso(&holder.deployment, &ticket)?);
     let iso = Some(IsoOrder { url: url.clone(), parameters });
-    let directory = Arc::new(OneDelivery(Delivery { holder, iso, config: false, powered_on: true }));
+    let directory = Arc::new(OneDelivery(Delivery {
+        holder,
+        iso,
+        payload: None,
+        configuration: None,
+        config: false,
+        powered_on: true,
+    }));
     let service = Arc::new(Service::new(directory, key, Arc::new(Images::new(fetcher))));
     let ended = spawn_blocking(|| std::io::read_to_string(std::io::stdin()));
     tokio::select! {
@@ -126,6 +135,12 @@ impl Directory for OneDelivery {
     fn first_seen<'a>(&'a self, _: &'a Delivery, _: IpAddr) -> BoxFuture<'a, Result<Gate, Unavailable>> {
         async { Err(Unavailable { why: "there is none".to_owned() }) }.boxed()
     }
+
+    fn boots(&self, _: &Client) -> Boots {
+        Boots::Nothing("there is none".to_owned())
+    }
+
+    fn note(&self, _: &Delivery, _: Step, _: IpAddr) {}
 
     #[expect(clippy::print_stderr, reason = "a measurement of failures would be none")]
     fn report(&self, _: &Delivery, problem: &Problem) {

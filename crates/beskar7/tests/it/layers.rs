@@ -20,11 +20,15 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     ("beskar7-bmc", &["beskar7-engine"], "the BMC client fills in what the engine sees, and knows no Kubernetes"),
     ("beskar7-netboot", &[], "the protocols of network boot know packets: neither sockets nor hosts"),
-    ("beskar7-boot", &["beskar7-engine", "beskar7-netboot"], "what servers boot is told in the engine's words, and knows no Kubernetes"),
+    (
+        "beskar7-boot",
+        &["beskar7-engine", "beskar7-netboot"],
+        "what servers boot is told in the engine's words, and knows no Kubernetes",
+    ),
     ("beskar7-sim", &[], "the simulator must not share a mistake with the client it is tested with"),
     (
         "beskar7-controllers",
-        &["beskar7-api", "beskar7-bmc", "beskar7-boot", "beskar7-engine"],
+        &["beskar7-api", "beskar7-bmc", "beskar7-boot", "beskar7-engine", "beskar7-netboot"],
         "the controllers join resources, engine and hands; simulators and binaries are above or beside them",
     ),
     (
@@ -36,6 +40,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "beskar7-boot",
             "beskar7-controllers",
             "beskar7-engine",
+            "beskar7-netboot",
             "beskar7-sim",
         ],
         "the binary wires; what only tests need does not belong into it",

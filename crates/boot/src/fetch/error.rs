@@ -18,14 +18,14 @@ pub enum FetchError {
         why: &'static str,
     },
     /// The CA certificates that were given cannot be used.
-    #[error("the CA certificates for ISO servers cannot be used: {why}")]
+    #[error("the CA certificates for image servers cannot be used: {why}")]
     TrustInvalid {
         /// What is wrong with them.
         why: String,
     },
     /// The server has an address that we do not go to.
     #[error(
-        "the ISO is not read from {host}: {address} is {what}; to allow it, start the operator with \
+        "the image is not read from {host}: {address} is {what}; to allow it, start the operator with \
          --boot-allow-networks (BESKAR7_BOOT_ALLOW_NETWORKS) and its network"
     )]
     Forbidden {
@@ -37,7 +37,7 @@ pub enum FetchError {
         what: &'static str,
     },
     /// A redirect that is not followed.
-    #[error("{origin} redirects the ISO to a URL that is not followed: {why}")]
+    #[error("{origin} redirects the image to a URL that is not followed: {why}")]
     RedirectRefused {
         /// Who sends.
         origin: String,
@@ -45,7 +45,7 @@ pub enum FetchError {
         why: &'static str,
     },
     /// Nothing answers.
-    #[error("the server of the ISO, {origin}, cannot be reached: {why}")]
+    #[error("the server of the image, {origin}, cannot be reached: {why}")]
     Unreachable {
         /// The server.
         origin: String,
@@ -53,7 +53,7 @@ pub enum FetchError {
         why: String,
     },
     /// The certificate is not trusted.
-    #[error("the server of the ISO, {origin}, is not trusted: {why}")]
+    #[error("the server of the image, {origin}, is not trusted: {why}")]
     Untrusted {
         /// The server.
         origin: String,
@@ -61,7 +61,7 @@ pub enum FetchError {
         why: String,
     },
     /// The server refuses.
-    #[error("{origin} answers {status} for the ISO")]
+    #[error("{origin} answers {status} for the image")]
     Refused {
         /// The server.
         origin: String,
@@ -70,20 +70,20 @@ pub enum FetchError {
     },
     /// The server only gives whole files.
     #[error(
-        "{origin} does not serve parts of files (HTTP range requests); put the ISO on a server that does, such as nginx"
+        "{origin} does not serve parts of files (HTTP range requests); put the image on a server that does, such as nginx"
     )]
     NoRanges {
         /// The server.
         origin: String,
     },
     /// The server does not say how long the image is.
-    #[error("{origin} does not send the length of the ISO; put it on a server that does, such as nginx")]
+    #[error("{origin} does not send the length of the image; put it on a server that does, such as nginx")]
     NoLength {
         /// The server.
         origin: String,
     },
     /// No image is that long.
-    #[error("{origin} reports {bytes} bytes for the ISO, which is too large; check the file")]
+    #[error("{origin} reports {bytes} bytes for the image, which is too large; check the file")]
     TooLarge {
         /// The server.
         origin: String,
@@ -91,7 +91,7 @@ pub enum FetchError {
         bytes: u64,
     },
     /// Reading the first megabytes of the image took too long.
-    #[error("{origin} sends the ISO too slowly: its boot configuration was not read within {} s", within.as_secs())]
+    #[error("{origin} sends the image too slowly: its boot configuration was not read within {} s", within.as_secs())]
     TooSlow {
         /// The server.
         origin: String,
@@ -99,7 +99,7 @@ pub enum FetchError {
         within: Duration,
     },
     /// It is another image now.
-    #[error("the ISO at {origin} was replaced while it was being read; reading starts again with the new one")]
+    #[error("the image at {origin} was replaced while it was being read; reading starts again with the new one")]
     Changed {
         /// The server.
         origin: String,

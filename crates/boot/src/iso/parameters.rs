@@ -28,6 +28,11 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
+    /// All of them, in a line.
+    pub(crate) fn line(&self) -> String {
+        self.0.iter().map(|parameter| parameter.0.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
     /// None, to look at a configuration without changing it.
     pub(crate) fn none() -> Self {
         Self(Vec::new())

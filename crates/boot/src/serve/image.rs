@@ -75,11 +75,6 @@ impl Image {
         })
     }
 
-    /// Whether parts of this image fit to what the client has, by its `If-Range`. Dates are not ours.
-    pub(super) fn is_named_by(&self, if_range: Option<&str>) -> bool {
-        if_range.is_none_or(|mark| self.etag.as_ref().is_some_and(|etag| etag.as_bytes() == mark.trim().as_bytes()))
-    }
-
     pub(super) fn weight(&self) -> usize {
         self.plan.weight()
     }

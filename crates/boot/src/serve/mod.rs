@@ -5,6 +5,9 @@
 //! | `/iso/<deployment>/<ticket>/boot.iso` | a BMC | any range of the rewritten image, while the deployment lasts |
 //! | `/config/<deployment>/<ticket>` | the server | its bootstrap data: after its power-on, from the first address that asks, for 15 minutes |
 //! | `/registry/<probe>/<ticket>/…` | a probe | what it has found, see [`registry`] |
+//! | `/ipxe/boot.ipxe`, `/ipxe/<mac>/<uuid>` | a server that boots from the network | what it is to boot now, see [`network`] |
+//! | `/boot/<deployment>/<ticket>/<file>` | the same server | kernel, initial RAM disk and the like, while the deployment lasts |
+//! | `/files/<name>` | firmware | iPXE itself |
 //!
 //! A client without access learns nothing: an unknown deployment, a ticket of another host and a released host get the same
 //! answer. Every replica serves, and none keeps anything that another one would need: what is there to serve and who came first
@@ -15,6 +18,7 @@ mod gate;
 mod image;
 mod images;
 mod listen;
+pub mod network;
 mod problem;
 mod range;
 pub mod registry;
@@ -36,16 +40,17 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 
-pub use self::directory::{Bootstrap, Delivery, Directory, Unavailable};
+pub use self::directory::{Boots, Bootstrap, Client, Configuration, Delivery, Directory, Step, Unavailable};
 pub use self::gate::{Gate, OPEN_FOR, config_gate};
 pub use self::image::{Image, IsoOrder};
 pub use self::images::Images;
 pub use self::listen::{Limits, TlsInvalid, tls};
+use self::network::Network;
 pub use self::problem::Problem;
 use self::range::Wanted;
 use self::registry::{Refusal, Registry};
 use crate::fetch::FetchError;
-use crate::links::{Asked, Call, What};
+use crate::links::{Asked, Call, ConfigFile, Open, What};
 use crate::ticket::{Holder, Key, Purpose, Ticket};
 
 /// What an answer consists of. Ends early, and the connection with it, when the image cannot be read to its end.
@@ -60,6 +65,7 @@ pub struct Service {
     key: Key,
     images: Arc<Images>,
     registry: Option<Arc<dyn Registry>>,
+    network: Option<Network>,
     /// A dummy holder whose ticket is checked for unknown deployments, so that the answer takes as long.
     nobody: Holder,
 }
@@ -69,12 +75,17 @@ impl Service {
     pub fn new(directory: Arc<dyn Directory>, key: Key, images: Arc<Images>) -> Self {
         let word = || "nobody".to_owned();
         let nobody = Holder { kind: String::new(), namespace: word(), host: word(), claim: word(), deployment: word() };
-        Self { directory, key, images, registry: None, nobody }
+        Self { directory, key, images, registry: None, network: None, nobody }
     }
 
     /// Takes the reports of probes, too.
     pub fn with_registry(self, registry: Arc<dyn Registry>) -> Self {
         Self { registry: Some(registry), ..self }
+    }
+
+    /// Serves servers that boot from the network, too.
+    pub fn with_network(self, network: Network) -> Self {
+        Self { network: Some(network), ..self }
     }
 
     /// Answers one request from that address. Its body is only read if a ticket allows for one.
@@ -89,7 +100,10 @@ impl Service {
             }
             _ if head.method != Method::GET && head.method != Method::HEAD => not_allowed("GET, HEAD"),
             Some(asked) => self.hand_out(&asked, from, head).await,
-            None => not_found(),
+            None => match (&self.network, Open::parse(head.uri.path())) {
+                (Some(network), Some(open)) => self.answer_openly(network, open, from, head).await,
+                _ => not_found(),
+            },
         }
     }
 
@@ -100,7 +114,8 @@ impl Service {
         match delivery {
             Some(delivery) if admitted => match asked.what {
                 What::Iso => self.iso(delivery, head).await,
-                What::Config => self.config(&delivery, from, &head.method).await,
+                What::Config(file) => self.config(&delivery, file, from, &head.method).await,
+                What::Boot(part) => self.part(delivery, part, from, head).await,
                 What::Registry(_) => not_found(),
             },
             _ => {
@@ -141,33 +156,10 @@ impl Service {
             Ok(image) => image,
             Err(problem) => return self.failed(&delivery, &problem),
         };
-        let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let whole = 0..image.size();
-        let wanted = match head.method {
-            Method::GET if image.is_named_by(header(IF_RANGE)) => range::wanted(header(RANGE), image.size()),
-            _ => Wanted::Whole,
+        let (answer, range) = match ranged(head, image.size(), image.etag(), "application/x-iso9660-image") {
+            Ok(found) => found,
+            Err(answer) => return *answer,
         };
-        let mut answer = Response::builder()
-            .header(ACCEPT_RANGES, "bytes")
-            .header(CONTENT_TYPE, "application/x-iso9660-image")
-            // It contains a ticket.
-            .header(CACHE_CONTROL, "private, no-store");
-        if let Some(etag) = image.etag() {
-            answer = answer.header(ETAG, etag);
-        }
-        let range = match wanted {
-            Wanted::Whole => whole,
-            Wanted::Part(range) => {
-                let said = format!("bytes {}-{}/{}", range.start, range.end - 1, image.size());
-                answer = answer.status(StatusCode::PARTIAL_CONTENT).header(CONTENT_RANGE, said);
-                range
-            }
-            Wanted::Nothing => {
-                let answer = answer.status(StatusCode::RANGE_NOT_SATISFIABLE);
-                return sent(answer.header(CONTENT_RANGE, format!("bytes */{}", image.size())).body(text("")));
-            }
-        };
-        answer = answer.header(CONTENT_LENGTH, range.end - range.start);
         let body = if head.method == Method::HEAD { text("") } else { self.body(delivery, image, range) };
         sent(answer.body(body))
     }
@@ -187,9 +179,15 @@ impl Service {
         StreamBody::new(bytes.map_ok(Frame::data)).boxed_unsync()
     }
 
-    async fn config(&self, delivery: &Delivery, from: IpAddr, method: &Method) -> Response<Body> {
+    async fn config(&self, delivery: &Delivery, file: ConfigFile, from: IpAddr, method: &Method) -> Response<Body> {
         if !delivery.config {
             return not_found();
+        }
+        match file {
+            ConfigFile::Whole | ConfigFile::UserData => {}
+            // Nothing that must be kept from anybody who has the ticket.
+            ConfigFile::MetaData => return plain(full(meta_data(&delivery.holder).into())),
+            ConfigFile::VendorData => return plain(text("")),
         }
         // A HEAD request must not lock out the server that needs the data.
         if method != Method::GET {
@@ -228,6 +226,53 @@ impl Service {
         };
         sent(answer.body(text("this cannot be served now; the conditions of the host say why\n")))
     }
+}
+
+/// What cloud-init wants to know of the server. Another deployment is another instance, for which everything is set up anew.
+fn meta_data(holder: &Holder) -> String {
+    format!("instance-id: {}\nlocal-hostname: {}\n", holder.deployment, holder.host)
+}
+
+/// The head of an answer with a file of that size, and the part of the file that is wanted; or the whole answer, if that has no body.
+fn ranged(
+    head: &Parts,
+    size: u64,
+    etag: Option<&HeaderValue>,
+    content_type: &'static str,
+) -> Result<(http::response::Builder, std::ops::Range<u64>), Box<Response<Body>>> {
+    let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    // Whether parts fit to what the client has, by its `If-Range`. Dates are not ours.
+    let fits = header(IF_RANGE).is_none_or(|mark| etag.is_some_and(|etag| etag.as_bytes() == mark.trim().as_bytes()));
+    let wanted = match head.method {
+        Method::GET if fits => range::wanted(header(RANGE), size),
+        _ => Wanted::Whole,
+    };
+    let mut answer = Response::builder()
+        .header(ACCEPT_RANGES, "bytes")
+        .header(CONTENT_TYPE, content_type)
+        // It may contain a ticket.
+        .header(CACHE_CONTROL, "private, no-store");
+    if let Some(etag) = etag {
+        answer = answer.header(ETAG, etag);
+    }
+    let range = match wanted {
+        Wanted::Whole => 0..size,
+        Wanted::Part(range) => {
+            let said = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+            answer = answer.status(StatusCode::PARTIAL_CONTENT).header(CONTENT_RANGE, said);
+            range
+        }
+        Wanted::Nothing => {
+            let answer = answer.status(StatusCode::RANGE_NOT_SATISFIABLE);
+            return Err(Box::new(sent(answer.header(CONTENT_RANGE, format!("bytes */{size}")).body(text("")))));
+        }
+    };
+    Ok((answer.header(CONTENT_LENGTH, range.end - range.start), range))
+}
+
+/// Text that nobody may keep.
+fn plain(body: Body) -> Response<Body> {
+    sent(Response::builder().header(CONTENT_TYPE, "text/plain").header(CACHE_CONTROL, "no-store").body(body))
 }
 
 fn not_found() -> Response<Body> {

@@ -8,6 +8,7 @@ use super::Unavailable;
 use super::gate::{Gate, OPEN_FOR};
 use crate::fetch::FetchError;
 use crate::iso::IsoError;
+use crate::kind::WrongKind;
 
 /// Why something was not served although the ticket was valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +51,12 @@ pub enum Problem {
         /// The address of the request.
         from: IpAddr,
     },
+    /// What is to be booted is something else than it was ordered as.
+    #[error(transparent)]
+    Kind(#[from] WrongKind),
+    /// No URL of ours is short enough, or the kernel would not take the parameter.
+    #[error("what is to be booted cannot be told to the server: {0}")]
+    Untellable(String),
     /// Ours to mend.
     #[error("preparing the ISO failed because of a bug in the operator; see its log")]
     Internal,
@@ -73,7 +80,7 @@ impl Problem {
             Self::Fetch(error) => error.class(),
             // A replica may learn a moment late that the server was powered on.
             Self::Bootstrap(_) | Self::TooEarly { .. } => Class::Transient,
-            Self::OtherAddress { .. } | Self::Closed { .. } => Class::Rejected,
+            Self::OtherAddress { .. } | Self::Closed { .. } | Self::Kind(_) | Self::Untellable(_) => Class::Rejected,
             Self::Internal => Class::Bug,
         }
     }
@@ -87,6 +94,8 @@ impl Problem {
             Self::OtherAddress { .. } => "BootstrapDataSecondAddress",
             Self::Closed { .. } => "BootstrapDataClosed",
             Self::TooEarly { .. } => "BootstrapDataTooEarly",
+            Self::Kind(_) => "BootImageInvalid",
+            Self::Untellable(_) => "BootParametersInvalid",
             Self::Internal => "InternalError",
         }
     }

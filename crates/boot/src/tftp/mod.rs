@@ -6,6 +6,7 @@
 mod download;
 mod room;
 
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket as StdSocket};
 use std::sync::Arc;
@@ -110,9 +111,41 @@ impl Default for Limits {
     }
 }
 
+/// Opens a socket for a transfer.
+type Ports = Arc<dyn Fn() -> io::Result<StdSocket> + Send + Sync>;
+
+/// Where TFTP is served: a socket for requests, and one more for each transfer.
+#[derive(Clone)]
+pub struct Sockets {
+    requests: Arc<StdSocket>,
+    transfers: Ports,
+}
+
+impl Sockets {
+    /// Requests come to this socket. Each transfer has a port of its own at the same address.
+    pub fn at(requests: StdSocket) -> io::Result<Self> {
+        let address = requests.local_addr()?.ip();
+        Ok(Self::opened_by(requests, move || StdSocket::bind((address, 0))))
+    }
+
+    /// The same where sockets cannot be opened by anybody, such as in another network namespace.
+    pub fn opened_by(
+        requests: StdSocket,
+        transfers: impl Fn() -> io::Result<StdSocket> + Send + Sync + 'static,
+    ) -> Self {
+        Self { requests: Arc::new(requests), transfers: Arc::new(transfers) }
+    }
+}
+
+impl fmt::Debug for Sockets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sockets").field("requests", &self.requests).finish_non_exhaustive()
+    }
+}
+
 struct Server {
     socket: UdpSocket,
-    local: SocketAddr,
+    ports: Ports,
     files: Arc<dyn Files>,
     limits: Limits,
     room: Arc<Room>,
@@ -120,21 +153,14 @@ struct Server {
 
 /// Answers requests that come to a socket until `stop` is cancelled; then transfers in flight get a few seconds.
 ///
-/// Each transfer has a port of its own at the address of the socket. If that is the wildcard address, the routing table chooses where
-/// answers come from: on a machine with several addresses in the clients' network, bind one socket to each, for clients ignore
-/// answers from an address that they did not ask.
-pub async fn serve(
-    socket: StdSocket,
-    files: Arc<dyn Files>,
-    limits: Limits,
-    stop: CancellationToken,
-) -> io::Result<()> {
+/// If the address of a socket is the wildcard address, the routing table chooses where answers come from: on a machine with several addresses
+/// in the clients' network, bind one socket to each, for clients ignore answers from an address that they did not ask.
+pub async fn serve(sockets: Sockets, files: Arc<dyn Files>, limits: Limits, stop: CancellationToken) -> io::Result<()> {
+    let socket = sockets.requests.try_clone()?;
     socket.set_nonblocking(true)?;
-    let socket = UdpSocket::from_std(socket)?;
-    let mut local = socket.local_addr()?;
-    local.set_port(0);
+    let (socket, ports) = (UdpSocket::from_std(socket)?, sockets.transfers);
     let room = Room::new(limits.transfers, limits.per_address);
-    let server = Arc::new(Server { socket, local, files, limits, room });
+    let server = Arc::new(Server { socket, ports, files, limits, room });
     let transfers = TaskTracker::new();
     let mut packet = [0; LONGEST_REQUEST];
     loop {
@@ -199,7 +225,11 @@ impl Server {
 
     async fn transfer(self: Arc<Self>, client: SocketAddr, request: ReadRequest, content: Bytes, place: Place) {
         self.report(client, &request.name, What::Started { size: content.len() as u64 });
-        let what = match UdpSocket::bind(self.local).await {
+        let opened = (self.ports)().and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            UdpSocket::from_std(socket)
+        });
+        let what = match opened {
             Ok(socket) => {
                 Download::new(socket, client, content).run(&request.options, &self.limits.settings, &place).await
             }

@@ -15,6 +15,7 @@ mod keeping;
 mod lab;
 mod layouts;
 mod memory;
+mod network;
 mod refusals;
 mod registry;
 mod serving;

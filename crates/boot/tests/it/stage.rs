@@ -1,14 +1,16 @@
 //! The service between a web server of the test and clients of the test.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use boot::fetch::{Cache, Fetcher, Guard, Patience};
 use boot::links::Links;
+use boot::serve::network::Network;
 use boot::serve::{
-    Bootstrap, Delivery, Directory, Gate, Images, IsoOrder, Limits, Problem, Service, Unavailable, config_gate,
+    Boots, Bootstrap, Client, Delivery, Directory, Gate, Images, IsoOrder, Limits, Problem, Service, Step, Unavailable,
+    config_gate,
 };
 use boot::ticket::{Holder, Key, Purpose};
 use bytes::Bytes;
@@ -97,7 +99,9 @@ impl Stage {
         let address = listener.local_addr().unwrap();
         let links = Links::new(&format!("http://{address}")).unwrap();
         let key = Key::from_text(KEY).unwrap();
-        let service = Service::new(registry.clone(), key.clone(), Arc::new(Images::new(fetcher)));
+        let files = BTreeMap::from([("snponly.efi".to_owned(), Bytes::from_static(b"MZ iPXE"))]);
+        let network = Network::new(links.clone(), fetcher.clone(), Arc::new(files));
+        let service = Service::new(registry.clone(), key.clone(), Arc::new(Images::new(fetcher))).with_network(network);
         let stop = CancellationToken::new();
         let mut serving = JoinSet::new();
         serving.spawn(Arc::new(service).serve(listener, None, limits, stop.clone()));
@@ -132,6 +136,10 @@ struct Book {
     now: Timestamp,
     secret_is_missing: bool,
     reports: Vec<(String, Problem)>,
+    /// By MAC address.
+    boots: HashMap<String, Boots>,
+    steps: Vec<(String, Step)>,
+    bootstrap_format: &'static str,
 }
 
 impl Default for Book {
@@ -142,6 +150,9 @@ impl Default for Book {
             now: Timestamp::UNIX_EPOCH,
             secret_is_missing: false,
             reports: Vec::new(),
+            boots: HashMap::new(),
+            steps: Vec::new(),
+            bootstrap_format: "text/cloud-config",
         }
     }
 }
@@ -149,7 +160,14 @@ impl Default for Book {
 impl Registry {
     pub(crate) fn deploy(&self, number: u32, url: &str) {
         let iso = Some(IsoOrder { url: url.to_owned(), parameters: parameters() });
-        let delivery = Delivery { holder: holder(number), iso, config: true, powered_on: true };
+        let delivery = Delivery {
+            holder: holder(number),
+            iso,
+            payload: None,
+            configuration: None,
+            config: true,
+            powered_on: true,
+        };
         self.0.lock().unwrap().deliveries.insert(delivery.holder.deployment.clone(), delivery);
     }
 
@@ -164,6 +182,24 @@ impl Registry {
     pub(crate) fn advance(&self, seconds: i64) {
         let mut book = self.0.lock().unwrap();
         book.now += seconds.seconds();
+    }
+
+    /// What the server with this MAC address boots from the network.
+    pub(crate) fn boot(&self, mac: &str, boots: Boots) {
+        let mut book = self.0.lock().unwrap();
+        if let Boots::Payload(delivery) = &boots {
+            book.deliveries.insert(delivery.holder.deployment.clone(), delivery.as_ref().clone());
+        }
+        book.boots.insert(mac.to_owned(), boots);
+    }
+
+    pub(crate) fn is_ignition(&self) {
+        self.0.lock().unwrap().bootstrap_format = "application/vnd.coreos.ignition+json";
+    }
+
+    /// `(deployment, step)` of all steps so far.
+    pub(crate) fn steps(&self) -> Vec<(String, Step)> {
+        self.0.lock().unwrap().steps.clone()
     }
 
     pub(crate) fn lose_secret(&self, missing: bool) {
@@ -188,7 +224,8 @@ impl Directory for Registry {
                 return Err(Unavailable { why: "there is no Secret".into() });
             }
             let bytes = format!("#cloud-config\nhost: {}\n", delivery.holder.host).into();
-            Ok(Bootstrap { bytes, content_type: HeaderValue::from_static("text/cloud-config") })
+            let content_type = HeaderValue::from_static(self.0.lock().unwrap().bootstrap_format);
+            Ok(Bootstrap { bytes, content_type })
         }
         .boxed()
     }
@@ -204,6 +241,15 @@ impl Directory for Registry {
             Ok(gate)
         }
         .boxed()
+    }
+
+    fn boots(&self, client: &Client) -> Boots {
+        let book = self.0.lock().unwrap();
+        book.boots.get(&client.mac).cloned().unwrap_or_else(|| Boots::Nothing("Nobody knows this server.".into()))
+    }
+
+    fn note(&self, delivery: &Delivery, step: Step, _: IpAddr) {
+        self.0.lock().unwrap().steps.push((delivery.holder.deployment.clone(), step));
     }
 
     fn report(&self, delivery: &Delivery, problem: &Problem) {

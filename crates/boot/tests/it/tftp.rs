@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use boot::tftp::{Event, Files, Limits, What, serve};
+use boot::tftp::{Event, Files, Limits, Sockets, What, serve};
 use bytes::Bytes;
 use futures::future::join_all;
 use netboot::tftp::packet::{Mode, Request};
@@ -58,7 +58,7 @@ impl Stage {
         let shelf = Shelf { files: files.into(), events: sender };
         let stop = CancellationToken::new();
         let mut serving = JoinSet::new();
-        serving.spawn(serve(socket, Arc::new(shelf), limits, stop.clone()));
+        serving.spawn(serve(Sockets::at(socket).unwrap(), Arc::new(shelf), limits, stop.clone()));
         Self { address, events, stop, serving }
     }
 

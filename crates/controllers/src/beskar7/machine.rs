@@ -11,6 +11,7 @@ use api::capi;
 use boot::iso::Firmware;
 use engine::claim::{Binds, Goal, Leave, Memory, Refusal, Refused, Road};
 use engine::failure::Failure;
+use engine::host::Payload;
 use engine::placement::{BootWay, Pool, Request, Requirements, Selector, Term, Test};
 use jiff::Timestamp;
 use kube::api::ListParams;
@@ -18,10 +19,10 @@ use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::order::OrderOnHost;
-use super::shipment::{boot_url_missing, family};
+use super::shipment::{boot_url_missing, family, network_boot_missing, payload};
 use super::{OURS, PhysicalHosts, machine_status};
 use crate::claims::{ClaimDialect, ClaimView, Decided};
-use crate::depot::{ImageWords, Question};
+use crate::depot::{Check, ImageWords, Question};
 use crate::dialect::HostDialect as _;
 use crate::fingerprint::digest;
 use crate::herald::News;
@@ -65,13 +66,19 @@ impl ClaimDialect for Beskar7Machines {
     fn goal(view: &ClaimView<'_, Beskar7Machine>) -> Goal {
         let machine = view.claim;
         let is_remote = machine.spec.mode() == Mode::RemoteConfig;
-        let needs_data = is_remote && machine.spec.given_config_url().is_none();
+        let is_served = served(view).is_some();
+        // What boots from the network need not be configured by us; what belongs to Cluster API is.
+        let is_configured = is_remote || (is_served && view.machine.is_some());
+        let needs_data = is_configured && machine.spec.given_config_url().is_none();
+        let lacks_service = is_remote && !view.has_boot_service;
+        let lacks_network = machine.spec.boot.is_some() && !view.boots.serves_network;
+        let blocked = lacks_service.then(boot_url_missing).or_else(|| lacks_network.then(network_boot_missing));
         Goal {
             road: road(machine),
             unservable: unservable(machine.spec.mode()),
-            blocked: (is_remote && !view.has_boot_service).then(|| refused(&boot_url_missing())),
+            blocked: blocked.as_ref().map(refused),
             needs_bootstrap: needs_data.then(no_bootstrap_data),
-            needs_image: is_remote,
+            needs_image: is_remote || is_served,
             quarantine: machine.spec.release_policy == Some(ReleasePolicy::Quarantine),
             binds: Binds::WhenBooted,
             order: digest(&OrderOnHost::wanted_by(machine).words()),
@@ -80,17 +87,20 @@ impl ClaimDialect for Beskar7Machines {
 
     fn image(view: &ClaimView<'_, Beskar7Machine>) -> Option<Question> {
         let machine = view.claim;
+        let image = machine.spec.image_url.clone()?;
+        if let Some(payload) = served(view) {
+            return Some(Question { image, check: Check::Network(payload), words: IMAGE_WORDS });
+        }
         (machine.spec.mode() == Mode::RemoteConfig).then_some(())?;
-        Some(Question {
-            image: machine.spec.image_url.clone()?,
+        let check = Check::Iso {
             family: family(machine.spec.os_family?).ok()?,
             config_url: machine.spec.given_config_url().map(str::to_owned),
             firmware: machine.spec.boot_mode.map(|mode| match mode {
                 BootMode::Uefi => Firmware::Uefi,
                 BootMode::Legacy => Firmware::Bios,
             }),
-            words: IMAGE_WORDS,
-        })
+        };
+        Some(Question { image, check, words: IMAGE_WORDS })
     }
 
     fn memory(view: &ClaimView<'_, Beskar7Machine>) -> Memory {
@@ -129,7 +139,9 @@ impl ClaimDialect for Beskar7Machines {
     fn order(view: &ClaimView<'_, Beskar7Machine>, id: &str) -> Value {
         let machine = view.claim;
         let order = OrderOnHost::wanted_by(machine);
-        let is_served = order.remote.as_ref().is_some_and(|remote| remote.config_url.is_none());
+        let is_remote = order.remote.as_ref().is_some_and(|remote| remote.config_url.is_none());
+        let is_network = order.network.as_ref().is_some_and(|network| network.config_url.is_none());
+        let is_served = is_remote || (is_network && served(view).is_some());
         let served = view.machine.as_ref().filter(|_| is_served).and_then(|owner| owner.data_secret.as_ref());
         json!({
             "metadata": { "annotations": {
@@ -200,6 +212,13 @@ impl ClaimDialect for Beskar7Machines {
     fn news(view: &ClaimView<'_, Beskar7Machine>, decided: &Decided<'_>) -> Option<News> {
         machine_status::news(view, decided)
     }
+}
+
+/// What we serve to the server of a machine that boots from the network, if we do.
+fn served(view: &ClaimView<'_, Beskar7Machine>) -> Option<Payload> {
+    let network = OrderOnHost::wanted_by(view.claim).network?;
+    let payload = payload(&network, view.boots.answers_dhcp).ok().filter(|_| view.boots.serves_network)?;
+    (payload != Payload::Site).then_some(payload)
 }
 
 fn way(machine: &Beskar7Machine) -> BootWay {

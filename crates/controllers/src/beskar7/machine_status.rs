@@ -371,6 +371,7 @@ mod tests {
             machine: None,
             domain_keys: Vec::new(),
             has_boot_service: false,
+            boots: crate::depot::NetworkBoots::default(),
             related: crate::relatives::nobody(),
             now,
         }

@@ -18,24 +18,25 @@ pub(crate) use machine::Beskar7Machines as Claims;
 use std::collections::BTreeMap;
 
 use api::beskar7::conditions::{self as types, HOST_INSPECTED, PAUSED};
-use api::beskar7::{BootMode, PhysicalHost, ProviderId, RedfishConnection, names, states};
+use api::beskar7::{BootMode, Inventory, NetworkBoot, PhysicalHost, ProviderId, RedfishConnection, names, states};
 use api::capi::{self, Condition};
 use bmc::{Address, Family, Fingerprint, SystemChoice};
 use engine::failure::{Failure, Kind};
 use engine::host::{
-    Anchor, Author, Claim, Consumer, Deletion, Goal, NetworkProtocol, Order, Recipe, Record, Request, Road, Starts,
-    Words,
+    Anchor, Author, Claim, Consumer, Deletion, Goal, NetworkProtocol, Order, Payload, Recipe, Record, Request, Road,
+    Starts, Words,
 };
 use engine::server::{self, Seen};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use serde_json::json;
 
-use self::shipment::boot_url_missing;
+use self::shipment::{boot_url_missing, network_boot_missing};
 use crate::consumer::id_by_words;
-use crate::depot::{Depot, Shipment};
+use crate::depot::{Cargo, Depot, Shipment};
 use crate::dialect::{
-    ANCHOR_ANNOTATION, Attention, Connection, HostDialect, Outcome, TrustWish, View, Writes, merge, server_identity,
+    ANCHOR_ANNOTATION, Attention, Connection, HostDialect, NetworkIdentity, Outcome, TrustWish, View, Writes, merge,
+    server_identity,
 };
 use crate::object::ObjectId;
 use crate::roster::{Free, Offer};
@@ -82,8 +83,19 @@ impl HostDialect for PhysicalHosts {
         Some("spec.remoteConfig.osFamily!=")
     }
 
-    fn shipment(host: &PhysicalHost) -> Option<Shipment> {
-        shipment::shipment(host, &claim(host)?, known_anchor(host).as_ref())?.ok()
+    fn shipment(host: &PhysicalHost, depot: &Depot) -> Option<Shipment> {
+        let (claim, anchor) = (claim(host)?, known_anchor(host));
+        if host.spec.network_boot.is_some() {
+            return network(host, &claim, anchor.as_ref(), Some(depot))?.ok();
+        }
+        shipment::shipment(host, &claim, anchor.as_ref())?.ok()
+    }
+
+    fn network_identity(host: &PhysicalHost) -> NetworkIdentity {
+        let details = host.status.as_ref().and_then(|status| status.hardware_details.as_ref());
+        let hardware = details.map(Inventory::unpack).unwrap_or_default();
+        let cards = hardware.nics.iter().filter_map(|nic| nic.mac_address.clone());
+        NetworkIdentity { macs: cards.chain(host.spec.boot_mac_address.clone()).collect(), uuid: hardware.uuid }
     }
 
     fn connection(view: &View<'_, PhysicalHost>, anchor: Option<&Anchor>) -> Result<Connection, Failure> {
@@ -284,14 +296,19 @@ fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Or
     // What was ordered before there was a choice keeps its id.
     let every = if starts == Starts::EveryByUs { " every-start" } else { "" };
     let deployment = |words: &str| shipment::deployment(&format!("{} {words}{every}", claim.id), anchor.as_ref());
-    if let Some(network) = &host.spec.network_boot {
-        let (word, protocol) = match network.protocol {
-            api::beskar7::NetworkProtocol::Pxe => ("pxe", NetworkProtocol::Pxe),
-            api::beskar7::NetworkProtocol::Http => ("http", NetworkProtocol::Http { uri: network.url.clone() }),
+    if let Some(wish) = &host.spec.network_boot {
+        let protocol = match wish.protocol {
+            api::beskar7::NetworkProtocol::Pxe => NetworkProtocol::Pxe,
+            api::beskar7::NetworkProtocol::Http => NetworkProtocol::Http { uri: wish.url.clone() },
         };
-        let given = [&network.url, &network.image_url, &network.config_url].map(|url| url.as_deref().unwrap_or("-"));
-        let deployment = deployment(&format!("network {word} {}", given.join(" ")));
-        return Some(Order { deployment, gate: None, recipe: Ok(Recipe::Network { protocol, starts }) });
+        let recipe = match network(host, claim, anchor.as_ref(), depot).transpose() {
+            Err(failure) => Err(failure),
+            Ok(Some(_)) if depot.is_none_or(|depot| !depot.serves_network()) => Err(network_boot_missing()),
+            Ok(Some(Shipment { cargo: Cargo::Network(payload), .. })) => Ok(payload),
+            Ok(_) => Ok(Payload::Site),
+        };
+        let recipe = recipe.map(|payload| Recipe::Network { protocol, payload, starts });
+        return Some(Order { deployment: network_deployment(wish, deployment), gate: None, recipe });
     }
     let url = host.spec.boot_iso_source.clone()?;
     let (deployment, recipe) = match shipment::shipment(host, claim, anchor.as_ref()) {
@@ -303,6 +320,34 @@ fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Or
         }
     };
     Some(Order { deployment, gate: None, recipe: recipe.map(|url| Recipe::Iso { url, starts }) })
+}
+
+/// The id of a deployment by network boot.
+fn network_deployment(wish: &NetworkBoot, deployment: impl Fn(&str) -> String) -> String {
+    let word = match wish.protocol {
+        api::beskar7::NetworkProtocol::Pxe => "pxe",
+        api::beskar7::NetworkProtocol::Http => "http",
+    };
+    let given = [&wish.url, &wish.image_url, &wish.config_url].map(|url| url.as_deref().unwrap_or("-"));
+    deployment(&format!("network {word} {}{}", given.join(" "), order::served_words(wish)))
+}
+
+/// What we hand to a server that boots from the network, or why that makes no sense; `None` if others serve it.
+fn network(
+    host: &PhysicalHost,
+    claim: &Claim,
+    anchor: Option<&Anchor>,
+    depot: Option<&Depot>,
+) -> Option<Result<Shipment, Failure>> {
+    let wish = host.spec.network_boot.as_ref()?;
+    let every = if host.spec.boot_every_start == Some(true) { " every-start" } else { "" };
+    let deployment =
+        network_deployment(wish, |words| shipment::deployment(&format!("{} {words}{every}", claim.id), anchor));
+    match shipment::payload(wish, depot.is_some_and(Depot::answers_dhcp)) {
+        Ok(Payload::Site) => None,
+        Ok(payload) => Some(shipment::network_shipment(host, claim, payload, deployment, anchor)),
+        Err(failure) => Some(Err(failure)),
+    }
 }
 
 fn trust(

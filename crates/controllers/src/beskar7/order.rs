@@ -1,7 +1,7 @@
 //! What is ordered on a PhysicalHost.
 
 use api::beskar7::{
-    Beskar7Machine, BootMode, Mode, NetworkBoot, NetworkProtocol, OsFamily, PhysicalHost, RemoteConfig,
+    Beskar7Machine, BootFormat, BootMode, Mode, NetworkBoot, NetworkProtocol, OsFamily, PhysicalHost, RemoteConfig,
 };
 
 use crate::fingerprint::{optional, quoted};
@@ -45,11 +45,19 @@ impl OrderOnHost {
             boot_mode: machine.spec.boot_mode,
             remote: os_family.map(|os_family| RemoteConfig { os_family, config_url: config_url.clone() }),
             // iPXE is what PXE loads: the firmware knows no difference.
-            network: is_network.then_some(NetworkBoot {
-                protocol: NetworkProtocol::Pxe,
-                url: None,
-                image_url,
-                config_url,
+            network: is_network.then(|| {
+                let boot = machine.spec.boot.clone();
+                let format = image_url.as_deref().map(BootFormat::of);
+                NetworkBoot {
+                    protocol: NetworkProtocol::Pxe,
+                    url: None,
+                    image_url,
+                    config_url,
+                    format: boot.as_ref().and_then(|boot| boot.format.or(format)),
+                    initrd_urls: boot.as_ref().map(|boot| boot.initrd_urls.clone()).unwrap_or_default(),
+                    kernel_parameters: boot.and_then(|boot| boot.kernel_parameters),
+                    os_family: machine.spec.os_family,
+                }
             }),
             every_start: machine.spec.boot_every_start == Some(true),
         }
@@ -74,13 +82,29 @@ impl OrderOnHost {
                 NetworkProtocol::Http => "http",
             };
             let urls = [&network.url, &network.image_url, &network.config_url].map(text).join(" ");
-            words = format!("{words} network {protocol} {urls}");
+            words = format!("{words} network {protocol} {urls}{}", served_words(network));
         }
         if *every_start {
             words.push_str(" every-start");
         }
         words
     }
+}
+
+/// What is said of a boot that we serve. What was ordered before we could has the words that it had then.
+pub(super) fn served_words(network: &NetworkBoot) -> String {
+    let NetworkBoot { format, initrd_urls, kernel_parameters, os_family, .. } = network;
+    if format.is_none() && initrd_urls.is_empty() && kernel_parameters.is_none() {
+        return String::new();
+    }
+    let format = optional(*format, |format| match format {
+        BootFormat::Script => "Script",
+        BootFormat::Kernel => "Kernel",
+        BootFormat::Efi => "EFI",
+    });
+    let initrds = initrd_urls.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let parameters = optional(kernel_parameters.as_ref(), quoted);
+    format!(" {format} initrds [{initrds}] {parameters} {}", optional(*os_family, os_word))
 }
 
 fn os_word(family: OsFamily) -> &'static str {
@@ -107,8 +131,14 @@ mod tests {
         let image = Some("http://i/os.iso".to_owned());
         let plain = OrderOnHost { image: image.clone(), ..OrderOnHost::default() };
         let remote = RemoteConfig { os_family: OsFamily::Talos, config_url: Some("http://i/c".into()) };
-        let network =
-            NetworkBoot { protocol: NetworkProtocol::Pxe, url: None, image_url: image.clone(), config_url: None };
+        let network = NetworkBoot::new(NetworkProtocol::Pxe, image.clone());
+        let served = NetworkBoot {
+            format: Some(BootFormat::Kernel),
+            initrd_urls: vec!["http://i/initrd".into()],
+            kernel_parameters: Some("quiet".into()),
+            os_family: Some(OsFamily::Talos),
+            ..network.clone()
+        };
         for (order, expected) in [
             (plain.clone(), r#"OrderOnHost { image: Some("http://i/os.iso"), boot_mode: None, remote: None }"#),
             (
@@ -116,8 +146,21 @@ mod tests {
                 r#"OrderOnHost { image: Some("http://i/os.iso"), boot_mode: Some(Uefi), remote: Some(RemoteConfig { os_family: Talos, config_url: Some("http://i/c") }) }"#,
             ),
             (
-                OrderOnHost { image: None, network: Some(network), every_start: true, ..plain },
+                OrderOnHost { image: None, network: Some(network.clone()), every_start: true, ..plain.clone() },
                 r#"OrderOnHost { image: None, boot_mode: None, remote: None } network pxe None Some("http://i/os.iso") None every-start"#,
+            ),
+            (
+                // Only a note until it is served.
+                OrderOnHost {
+                    image: None,
+                    network: Some(NetworkBoot { os_family: Some(OsFamily::Debian), ..network }),
+                    ..plain.clone()
+                },
+                r#"OrderOnHost { image: None, boot_mode: None, remote: None } network pxe None Some("http://i/os.iso") None"#,
+            ),
+            (
+                OrderOnHost { image: None, network: Some(served), ..plain },
+                r#"OrderOnHost { image: None, boot_mode: None, remote: None } network pxe None Some("http://i/os.iso") None Some(Kernel) initrds ["http://i/initrd"] Some("quiet") Some(Talos)"#,
             ),
         ] {
             assert_eq!(order.words(), expected);

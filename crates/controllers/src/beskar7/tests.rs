@@ -107,7 +107,7 @@ fn two_hosts_are_two_deployments_also_for_one_consumer_and_one_image() {
     let shipment = |name: &str| {
         let mut host = plain(&spec);
         host.metadata.name = Some(name.to_owned());
-        PhysicalHosts::shipment(&host).unwrap()
+        PhysicalHosts::shipment(&host, &Depot::of_test(None)).unwrap()
     };
     let (one, other) = (shipment("one"), shipment("other"));
     assert_eq!(one.holder.claim, other.holder.claim);
@@ -129,7 +129,8 @@ fn served(anchor: &Anchor) -> PhysicalHost {
 fn the_same_claim_and_order_after_a_release_is_another_deployment() {
     let free_since = |second: i64| Some(Timestamp::from_second(second).unwrap());
     let anchor = |seq, free_since| Anchor { seq, free_since, ..Anchor::default() };
-    let deployment = |host: &PhysicalHost| PhysicalHosts::shipment(host).unwrap().holder.deployment;
+    let deployment =
+        |host: &PhysicalHost| PhysicalHosts::shipment(host, &Depot::of_test(None)).unwrap().holder.deployment;
     let (first, second) = (anchor(5, free_since(1)), anchor(9, free_since(2)));
     assert_ne!(deployment(&served(&first)), deployment(&served(&second)));
     assert_eq!(deployment(&served(&first)), deployment(&served(&Anchor { seq: 7, ..first.clone() })));
@@ -153,7 +154,7 @@ fn the_same_claim_and_order_after_a_release_is_another_deployment() {
 
 #[test]
 fn bootstrap_data_is_for_a_server_that_was_powered_on_for_this_deployment() {
-    let shipment = |anchor: &Anchor| PhysicalHosts::shipment(&served(anchor));
+    let shipment = |anchor: &Anchor| PhysicalHosts::shipment(&served(anchor), &Depot::of_test(None));
     let ours = shipment(&Anchor::default()).unwrap().holder.deployment;
     let anchor =
         |milestone, deployment: &str| Anchor { milestone, deployment: Some(deployment.into()), ..Anchor::default() };
@@ -250,6 +251,7 @@ fn sight(seen: Result<Seen, Failure>) -> Sight {
         rival: None,
         granted: vec![],
         fetched: None,
+        handed: None,
         probed: None,
         hold: None,
         spread: 0,

@@ -224,6 +224,7 @@ mod tests {
             BootProgress::OsStarted,
         ];
         all.extend(progress.map(|progress| Finding::BootIgnored { progress }));
+        all.push(Finding::NotFetched);
         all
     }
 
@@ -239,6 +240,7 @@ mod tests {
             (Phase::Preparing, Passage::AnotherOrder),
             (Phase::Provisioning, Passage::BootPrepared),
             (Phase::Provisioned, Passage::Booted(Sign::ConfigFetched)),
+            (Phase::Provisioned, Passage::Booted(Sign::ImageFetched)),
             (Phase::Provisioned, Passage::Booted(Sign::OverrideUsed)),
             (Phase::Provisioned, Passage::Booted(Sign::PostOver)),
             (Phase::Provisioned, Passage::AssumedBooted),

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use boot::serve::registry::{Probe, Refusal, Registry};
-use boot::serve::{Bootstrap, Delivery, Directory, Gate, Problem, Unavailable};
+use boot::serve::{Boots, Bootstrap, Client, Delivery, Directory, Gate, Problem, Step, Unavailable};
 use boot::ticket::Holder;
 use bytes::Bytes;
-use engine::host::{MayBoot, may_boot};
-use futures::future::BoxFuture;
+use engine::host::{BootPlan, Goal, LastBoot, Payload, boot_plan};
+use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt as _, StreamExt as _};
 use http::HeaderValue;
 use jiff::Timestamp;
@@ -18,26 +18,35 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
-use kube::{Api, Client, Resource as _};
+use kube::{Api, Resource as _};
+use netboot::client::{Mac, Uuid};
+use netboot::dhcp::Request;
+use netboot::strangers::Strangers;
 use serde_json::json;
-use tracing::debug;
+use tracing::{debug, info};
 
+use super::boots::{self, Ordered};
 use super::inbox::Inbox;
-use super::{Configuration, Depot, Shipment};
+use super::{Cargo, Configuration, Depot, Sessions, Shipment};
 use crate::clock::Clock;
 use crate::dialect::{HostDialect, Settings, View, known_anchor};
 use crate::metrics::Metrics;
-use crate::object::ObjectId;
+use crate::object::{self, ObjectId};
 use crate::relatives::Related;
 use crate::watches::{self, Change, Selection};
 
 /// The deployments that are under way, in each replica.
 pub(crate) struct Deliveries {
     depot: Arc<Depot>,
-    client: Client,
+    client: kube::Client,
     inbox: Inbox,
     means: Means,
     entries: Mutex<Entries>,
+    boots: Mutex<boots::Boots>,
+    /// What all replicas have told of the present deployments.
+    sessions: Sessions,
+    /// Clients that boot from the network and are no known hosts.
+    strangers: Mutex<Strangers<Timestamp>>,
 }
 
 /// What the operator lends the boot service.
@@ -81,12 +90,12 @@ pub struct Probed {
     /// Who may report, and about which server.
     pub probe: Probe,
     /// What the server is to boot now, for whoever tells that it has: the object with a condition for that.
-    pub boots: Option<Boots>,
+    pub boots: Option<BootState>,
 }
 
 /// An object that says in its status what a server is to boot.
 #[derive(Debug, Clone)]
-pub struct Boots {
+pub struct BootState {
     /// Which object.
     pub id: ObjectId,
     /// Its kind.
@@ -116,22 +125,42 @@ struct Entries {
 }
 
 impl Deliveries {
-    pub(super) fn new(depot: Arc<Depot>, client: Client, namespace: &str, means: Means) -> Self {
+    pub(super) fn new(depot: Arc<Depot>, client: kube::Client, namespace: &str, means: Means) -> Self {
         let inbox = Inbox::new(client.clone(), namespace, means.clock.clone());
-        Self { depot, client, inbox, means, entries: Mutex::default() }
+        let (entries, boots, sessions, strangers) = Default::default();
+        Self { depot, client, inbox, means, entries, boots, sessions, strangers }
     }
 
     /// Follows the hosts of a dialect for as long as it is polled.
     pub(crate) async fn follow<D: HostDialect>(&self, selection: &Selection) {
-        let Some(fields) = D::served(&self.means.settings) else { return };
+        // Whoever asks what to boot may be any host.
+        let fields = if self.depot.serves_network() { Some("") } else { D::served(&self.means.settings) };
+        let Some(fields) = fields else { return };
         let config = selection.watch();
         let config = if fields.is_empty() { config } else { config.fields(fields) };
         let hosts = watches::follow(selection.api(), config, |change: Change<'_, D::Host>| match change {
-            Change::Seen(host) => self.entries().put(ObjectId::of(host), self.served::<D>(host)),
-            Change::Gone(key) => self.entries().remove(&key),
+            Change::Seen(host) => {
+                let key = ObjectId::of(host);
+                if self.depot.serves_network() {
+                    self.known().put(key.clone(), &D::network_identity(host), self.ordered::<D>(host));
+                }
+                self.entries().put(key, self.served::<D>(host));
+            }
+            Change::Gone(key) => {
+                self.known().remove(&key);
+                self.entries().remove(&key);
+            }
             Change::Begin | Change::Complete => {}
         });
         hosts.for_each(|_| ready(())).await;
+    }
+
+    /// Follows what all replicas tell of boots from the network, for as long as it is polled.
+    pub(super) async fn follow_sessions(&self, namespaces: Vec<Option<String>>) {
+        // Nobody waits for it here: who asks what to boot is answered by what is known then.
+        let (wake, _) = tokio::sync::mpsc::unbounded_channel();
+        let apis = namespaces.iter().map(|namespace| object::api(&self.client, namespace.as_deref()));
+        join_all(apis.map(|api| self.sessions.follow(api, &wake))).await;
     }
 
     /// Reports that are on their way may arrive.
@@ -146,19 +175,125 @@ impl Deliveries {
         if let Some(probed) = D::probed(host) {
             return served(Errand::Listen(Box::new(probed)));
         }
-        let anchor = known_anchor::<D>(host).unwrap_or_default();
-        let (related, now) = (&Related::default(), self.means.clock.now());
-        // What is handed out does not depend on related objects.
-        let settings = &self.means.settings;
-        let goal = D::goal(&View { object: host, related, depot: Some(&self.depot), settings, now });
-        let may_read = may_boot(&anchor, &goal) == MayBoot::Medium;
-        let shipment = D::shipment(host).filter(|_| may_read)?;
+        let shipment = D::shipment(host, &self.depot)?;
+        let is_served = match shipment.cargo {
+            Cargo::Iso { .. } => {
+                let (goal, anchor) = (self.goal::<D>(host), known_anchor::<D>(host).unwrap_or_default());
+                boot_plan(&anchor, &goal, LastBoot::default(), self.means.clock.now()) == BootPlan::Medium
+            }
+            // What a server has begun to read it may read to the end, whatever it may boot next.
+            Cargo::Network(_) => shipment.powered_on && self.depot.serves_network(),
+        };
         let (field, word) = (D::BOOTSTRAP_FIELD, D::provider_word(host));
-        served(Errand::Deliver(Box::new(Parcel { shipment, field, word })))
+        is_served.then(|| served(Errand::Deliver(Box::new(Parcel { shipment, field, word }))))?
+    }
+
+    /// What is handed out does not depend on related objects.
+    fn goal<D: HostDialect>(&self, host: &D::Host) -> Goal {
+        let (related, now) = (&Related::default(), self.means.clock.now());
+        D::goal(&View { object: host, related, depot: Some(&self.depot), settings: &self.means.settings, now })
+    }
+
+    /// What decides about the boots of a host from the network.
+    fn ordered<D: HostDialect>(&self, host: &D::Host) -> Ordered {
+        Ordered {
+            anchor: known_anchor::<D>(host).unwrap_or_default(),
+            goal: self.goal::<D>(host),
+            begun: D::record(host).and_then(|record| record.boot_begun),
+        }
+    }
+
+    /// Which host a client is, and what it may boot now.
+    pub(super) fn plan(&self, mac: &str, uuid: &str) -> (Option<ObjectId>, Boots) {
+        let Ok(mac) = mac.parse::<Mac>() else {
+            return (None, Boots::Nothing("This is not the MAC address of a server.".to_owned()));
+        };
+        let mut known = self.known();
+        let found = match known.recognise(mac, uuid.parse::<Uuid>().ok()) {
+            Ok(found) => found,
+            Err(why) => return (None, Boots::Nothing(format!("This is no known host: {why}."))),
+        };
+        let host = found.host.clone();
+        let served = self.served_of(&host);
+        let handed = served.as_ref().and_then(|(served, parcel)| {
+            let Cargo::Network(payload) = &parcel.shipment.cargo else { return None };
+            self.sessions.of(&served.host, Some(served.id()))?.handed(payload)
+        });
+        let boots = match found.ordered.plan(handed, self.means.clock.now()) {
+            BootPlan::Network(Payload::Site) | BootPlan::Medium => {
+                Boots::Nothing(format!("{host} boots nothing that the boot service has."))
+            }
+            BootPlan::Nothing => Boots::Nothing(format!("There is nothing for {host} to boot now.")),
+            BootPlan::Disk => Boots::Disk,
+            BootPlan::Network(_) => match served {
+                Some((_, parcel)) => Boots::Payload(Box::new(self.delivery_of(parcel.shipment))),
+                // The watch is a moment behind.
+                None => Boots::Nothing(format!("There is nothing for {host} to boot yet.")),
+            },
+        };
+        debug!(%host, by = ?found.by, ?boots, "a server that boots from the network was recognised");
+        drop(known);
+        (Some(host), boots)
+    }
+
+    pub(super) fn depot(&self) -> &Depot {
+        &self.depot
+    }
+
+    pub(super) fn note_step(&self, delivery: &Delivery, step: Step, from: IpAddr) {
+        if let Some(served) = self.find(&delivery.holder.deployment) {
+            self.inbox.note(served, step, from);
+        }
+    }
+
+    /// A client that boots from the network is no known host. It is told the first time, and listed.
+    pub(super) fn met_stranger(&self, request: &Request, why: &str) {
+        let kind = request.architecture().map_or_else(|| request.vendor(), |architecture| architecture.to_string());
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = strangers.list().iter().all(|known| known.mac != request.mac);
+        strangers.saw(request.mac, request.uuid, &kind, why, self.means.clock.now());
+        if is_new {
+            info!(mac = %request.mac, uuid = request.uuid.map(|uuid| uuid.to_string()), kind, why, "a machine that boots from the network is no known host");
+        }
+    }
+
+    pub(super) fn know_stranger(&self, request: &Request) {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner).forget(request.mac);
+    }
+
+    fn served_of(&self, host: &ObjectId) -> Option<(Served, Parcel)> {
+        let deployment = self.entries().by_host.get(host).cloned()?;
+        self.parcel(&deployment)
+    }
+
+    fn delivery_of(&self, shipment: Shipment) -> Delivery {
+        let is_network = matches!(shipment.cargo, Cargo::Network(_));
+        let configuration = shipment.configuration.as_ref().filter(|_| is_network);
+        Delivery {
+            iso: self.depot.order(&shipment).ok(),
+            configuration: configuration.map(|configuration| boot::serve::Configuration {
+                url: match configuration {
+                    Configuration::At(url) => Some(url.clone()),
+                    Configuration::In(_) => None,
+                },
+                family: shipment.family,
+            }),
+            config: matches!(shipment.configuration, Some(Configuration::In(_))),
+            powered_on: shipment.powered_on,
+            payload: match shipment.cargo {
+                Cargo::Network(payload) => Some(payload),
+                Cargo::Iso { .. } => None,
+            },
+            holder: shipment.holder,
+        }
     }
 
     fn find(&self, deployment: &str) -> Option<Served> {
         self.entries().by_deployment.get(deployment).cloned()
+    }
+
+    fn known(&self) -> MutexGuard<'_, boots::Boots> {
+        self.boots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
@@ -217,19 +352,24 @@ impl Entries {
 impl Directory for Deliveries {
     fn delivery(&self, deployment: &str) -> Option<Delivery> {
         let (_, Parcel { shipment, .. }) = self.parcel(deployment)?;
-        Some(Delivery {
-            iso: self.depot.order(&shipment).ok(),
-            config: matches!(shipment.configuration, Configuration::In(_)),
-            powered_on: shipment.powered_on,
-            holder: shipment.holder,
-        })
+        Some(self.delivery_of(shipment))
+    }
+
+    fn boots(&self, client: &Client) -> Boots {
+        self.plan(&client.mac, &client.uuid).1
+    }
+
+    fn note(&self, delivery: &Delivery, step: Step, from: IpAddr) {
+        self.note_step(delivery, step, from);
     }
 
     fn bootstrap<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Bootstrap, Unavailable>> {
         async move {
             let found = self.parcel(&delivery.holder.deployment);
             match found.as_ref().map(|(served, parcel)| (served, parcel, &parcel.shipment.configuration)) {
-                Some((served, parcel, Configuration::In(secret))) => self.read(&served.host, parcel, secret).await,
+                Some((served, parcel, Some(Configuration::In(secret)))) => {
+                    self.read(&served.host, parcel, secret).await
+                }
                 _ => Err(Unavailable { why: "the host was released meanwhile".to_owned() }),
             }
         }
@@ -306,8 +446,8 @@ impl Registry for Deliveries {
 }
 
 /// Notes that a server has booted what it was to boot. Nobody else writes this condition, so it has a field manager of its own.
-async fn note_boot(client: &Client, boots: &Boots, now: Timestamp) -> Result<bool, Unavailable> {
-    let Boots { id, resource, condition } = boots;
+async fn note_boot(client: &kube::Client, boots: &BootState, now: Timestamp) -> Result<bool, Unavailable> {
+    let BootState { id, resource, condition } = boots;
     let objects: Api<DynamicObject> = match &id.namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),

@@ -10,11 +10,12 @@ use boot::os::Family;
 use boot::serve::Problem;
 use boot::ticket::Holder;
 use engine::claim::{Image, Refused};
+use engine::host::Payload;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::{Depot, order_with};
+use super::{Depot, NetworkBoots, order_with};
 use crate::object::ObjectId;
 
 /// How long a good image is believed to be one.
@@ -30,12 +31,23 @@ const FORGOTTEN_AFTER: Duration = Duration::from_mins(10);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Question {
     pub(crate) image: String,
-    pub(crate) family: Family,
-    /// The user's own configuration; `None` if we serve it.
-    pub(crate) config_url: Option<String>,
-    /// What the server boots with, if that was said.
-    pub(crate) firmware: Option<Firmware>,
+    pub(crate) check: Check,
     pub(crate) words: ImageWords,
+}
+
+/// What is asked about an image.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Check {
+    /// Whether parameters can be written into an ISO.
+    Iso {
+        family: Family,
+        /// The user's own configuration; `None` if we serve it.
+        config_url: Option<String>,
+        /// What the server boots with, if that was said.
+        firmware: Option<Firmware>,
+    },
+    /// Whether everything is there that is to be booted from the network, and is what it should be.
+    Network(Payload),
 }
 
 /// What a dialect calls what an image is asked for with.
@@ -68,6 +80,12 @@ struct Verdict {
 impl ImageCheck {
     pub(crate) fn new(depot: Arc<Depot>, wake: UnboundedSender<ObjectId>) -> Self {
         Self { depot, wake, verdicts: Arc::default(), tasks: TaskTracker::new() }
+    }
+
+    /// How servers are served that boot from the network.
+    pub(crate) fn boots(&self) -> NetworkBoots {
+        let depot = &self.depot;
+        NetworkBoots { serves_network: depot.serves_network(), answers_dhcp: depot.answers_dhcp() }
     }
 
     /// How BMCs fetch the images that are served for them.
@@ -147,22 +165,32 @@ fn tell_slow(known: &Mutex<HashMap<Question, Verdict>>, question: &Question, wak
 }
 
 async fn inspect(depot: &Depot, question: &Question) -> Image {
-    let rehearsed = match &question.config_url {
-        Some(url) => Ok(url.clone()),
-        None => depot.config_url(&nobody()),
-    };
-    let order = rehearsed.and_then(|url| order_with(&question.image, question.family, &url));
-    let order = match order {
-        Ok(order) => order,
-        Err(failure) => {
-            return Image::Bad(Refused { reason: failure.kind.reason().to_owned(), message: failure.to_string() });
+    let checked = match &question.check {
+        Check::Network(payload) => boot::serve::network::inspect(&depot.fetcher, payload).await,
+        Check::Iso { family, config_url, firmware } => {
+            let rehearsed = match config_url {
+                Some(url) => Ok(url.clone()),
+                None => depot.config_url(&nobody()),
+            };
+            let order = rehearsed.and_then(|url| order_with(&question.image, *family, &url));
+            let order = match order {
+                Ok(order) => order,
+                Err(failure) => {
+                    let message = failure.to_string();
+                    return Image::Bad(Refused { reason: failure.kind.reason().to_owned(), message });
+                }
+            };
+            match depot.images.prepare(&order).await {
+                Ok(image) => match firmware.filter(|firmware| !image.covers(*firmware)) {
+                    Some(firmware) => return Image::Bad(not_for(firmware, question)),
+                    None => Ok(()),
+                },
+                Err(problem) => Err(problem),
+            }
         }
     };
-    match depot.images.prepare(&order).await {
-        Ok(image) => match question.firmware.filter(|firmware| !image.covers(*firmware)) {
-            Some(firmware) => Image::Bad(not_for(firmware, question)),
-            None => Image::Good,
-        },
+    match checked {
+        Ok(()) => Image::Good,
         Err(problem) if problem.is_transient() => Image::Unreachable(refused(&problem, question)),
         Err(problem) => Image::Bad(refused(&problem, question)),
     }
@@ -213,7 +241,6 @@ mod tests {
     use api::beskar7::Beskar7Machine;
     use boot::fetch::{Fetcher, Guard, Patience};
     use boot::links::Links;
-    use boot::serve::Images;
     use boot::ticket::Key;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
@@ -253,18 +280,13 @@ mod tests {
         server.spawn(dribble(listener));
         let guard = Guard::allowing(["127.0.0.0/8".parse().unwrap()]);
         let fetcher = Fetcher::new(guard, None, Patience::default()).unwrap();
-        let depot = Arc::new(Depot {
-            links: Links::new("http://192.0.2.5").unwrap(),
-            key: Key::draw(&ring::rand::SystemRandom::new()).unwrap(),
-            images: Arc::new(Images::new(fetcher)),
-        });
+        let key = Key::draw(&ring::rand::SystemRandom::new()).unwrap();
+        let depot = Arc::new(Depot::new(Links::new("http://192.0.2.5").unwrap(), key, fetcher, None));
         let (wake, mut woken) = mpsc::unbounded_channel();
         let check = ImageCheck::new(depot, wake);
         let question = Question {
             image: url,
-            family: Family::Kairos,
-            config_url: None,
-            firmware: None,
+            check: Check::Iso { family: Family::Kairos, config_url: None, firmware: None },
             words: ImageWords { image: "image", firmware: "firmware", advice: "" },
         };
         let asker = ObjectId::named::<Beskar7Machine>(Some("racks"), "node-01");

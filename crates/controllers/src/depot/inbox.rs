@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use api::boot::{BootProblem, BootSession, BootSessionSpec, Fetched, Report};
-use boot::serve::{Delivery, Gate, Problem, Unavailable, config_gate};
+use api::boot::{BootProblem, BootSession, BootSessionSpec, BootStep, Fetched, Report};
+use boot::serve::{Delivery, Gate, Problem, Step, Unavailable, config_gate};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use super::deliveries::Served;
+use super::sessions::step_name;
 use crate::clock::Clock;
 
 /// How often a write is tried when others write the same object.
@@ -28,6 +29,9 @@ const REMEMBERED: usize = 4096;
 const MESSAGE_LIMIT: usize = 1024;
 /// A probe that reports again before this time has passed has nothing new to tell.
 const REPORT_AGAIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// Steps of a boot that are kept.
+const STEPS: usize = 32;
 
 /// Writes sessions.
 pub(super) struct Inbox {
@@ -118,6 +122,29 @@ impl Inbox {
             });
             if let Err(why) = written.await {
                 warn!(host = %served.host, deployment = served.id(), why, "cannot record a problem");
+            }
+        });
+    }
+
+    /// Records a step of a boot from the network, in the background. What a server asks again and again is not recorded each time.
+    pub(super) fn note(&self, served: Served, step: Step, from: IpAddr) {
+        let name = step_name(step);
+        if !matches!(step, Step::Fetched(_)) && !self.is_news(&format!("{} {name}", served.id()), "step") {
+            return;
+        }
+        let noted = BootStep { step: name, by: from.to_canonical().to_string(), at: Time(self.clock.now()) };
+        let sessions = self.sessions_of(&served);
+        self.tasks.spawn(async move {
+            let written = change(sessions, &served, |session| {
+                session.steps.retain(|known| known.step != noted.step);
+                if session.steps.len() >= STEPS {
+                    session.steps.remove(0);
+                }
+                session.steps.push(noted.clone());
+                Ok(((), true))
+            });
+            if let Err(why) = written.await {
+                warn!(host = %served.host, deployment = served.id(), step = noted.step, why, "cannot record a step of a boot");
             }
         });
     }

@@ -3,21 +3,27 @@
 //! Every replica serves ([`Deliveries`], from a watch of the hosts that are to be served); what happens there it writes into a
 //! [`BootSession`](api::boot::BootSession) of each deployment, which the leader reads ([`Sessions`]). Only the leader makes URLs.
 
+mod boots;
 mod deliveries;
 mod image_check;
 mod inbox;
 mod key;
+mod network;
 mod sessions;
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::Arc;
 
 use boot::fetch::Fetcher;
 use boot::links::{LinkError, Links};
 use boot::os::Family;
+use boot::serve::network::Network;
 use boot::serve::{Images, IsoOrder, Limits, Service};
 use boot::ticket::{Holder, Key, Purpose};
+use bytes::Bytes;
 use engine::failure::{Failure, Kind};
+use engine::host::Payload;
 use futures::future::join_all;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -26,9 +32,9 @@ use tracing::{info, warn};
 use crate::dialects::Dialect;
 use crate::watches::Selection;
 
-pub use self::deliveries::{Boots, Probed};
+pub use self::deliveries::{BootState, Probed};
 pub(crate) use self::deliveries::{Deliveries, Means};
-pub(crate) use self::image_check::{ImageCheck, ImageWords, Question};
+pub(crate) use self::image_check::{Check, ImageCheck, ImageWords, Question};
 pub use self::key::KeyError;
 pub use self::sessions::{Session, Sessions};
 
@@ -43,8 +49,39 @@ pub struct BootConfig {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// How it reads users' images.
     pub fetcher: Fetcher,
+    /// How it serves servers that boot from the network; `None` if others do.
+    pub network: Option<NetworkConfig>,
     /// Namespace of the Secret that tickets are made with.
     pub key_namespace: String,
+}
+
+/// How servers are served that boot from the network.
+#[derive(Debug, Clone, Default)]
+pub struct NetworkConfig {
+    /// Boot files such as iPXE, by the names under which firmware asks for them.
+    pub files: Arc<BTreeMap<String, Bytes>>,
+    /// How DHCP is answered; `None` if the site's own DHCP server says everything.
+    pub dhcp: Option<DhcpConfig>,
+    /// Where TFTP is served, on each interface.
+    pub tftp: Vec<boot::tftp::Sockets>,
+}
+
+/// How DHCP is answered.
+#[derive(Debug, Clone)]
+pub struct DhcpConfig {
+    /// The sockets on each interface.
+    pub sockets: Arc<Vec<boot::dhcp::Sockets>>,
+    /// Whether known hosts get their addresses from us.
+    pub reserves: bool,
+}
+
+/// How the boot service serves servers that boot from the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NetworkBoots {
+    /// Whether it serves any.
+    pub(crate) serves_network: bool,
+    /// Whether it serves all, because it answers DHCP.
+    pub(crate) answers_dhcp: bool,
 }
 
 /// Why there is no boot service.
@@ -63,14 +100,28 @@ pub enum BootError {
 pub struct Shipment {
     /// Whose tickets open it.
     pub holder: Holder,
-    /// Where the user's image is.
-    pub image: String,
-    /// The system on it.
-    pub family: Family,
-    /// Where that finds its configuration.
-    pub configuration: Configuration,
+    /// What it boots.
+    pub cargo: Cargo,
+    /// The system that is booted, if its own kernel parameter tells it where its configuration is.
+    pub family: Option<Family>,
+    /// Where that finds its configuration, if it has one.
+    pub configuration: Option<Configuration>,
     /// Whether the server was powered on for it.
     pub powered_on: bool,
+}
+
+/// What a server boots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cargo {
+    /// The user's ISO, with a kernel parameter written into it.
+    Iso {
+        /// Where it is.
+        image: String,
+        /// The system on it.
+        family: Family,
+    },
+    /// Something that it gets from the network.
+    Network(Payload),
 }
 
 /// Where a system finds its configuration.
@@ -88,6 +139,8 @@ pub struct Depot {
     links: Links,
     key: Key,
     images: Arc<Images>,
+    fetcher: Fetcher,
+    network: Option<NetworkConfig>,
 }
 
 impl Depot {
@@ -100,8 +153,20 @@ impl Depot {
         let Some(key) = stop.run_until_cancelled(key::open(client, &config.key_namespace)).await else {
             return Ok(None);
         };
-        let images = Arc::new(Images::new(config.fetcher.clone()));
-        Ok(Some(Arc::new(Self { links: config.links.clone(), key: key?, images })))
+        Ok(Some(Arc::new(Self::new(config.links.clone(), key?, config.fetcher.clone(), config.network.clone()))))
+    }
+
+    fn new(links: Links, key: Key, fetcher: Fetcher, network: Option<NetworkConfig>) -> Self {
+        let images = Arc::new(Images::new(fetcher.clone()));
+        Self { links, key, images, fetcher, network }
+    }
+
+    /// One that fetches nothing, with a key of its own.
+    #[cfg(test)]
+    pub(crate) fn of_test(network: Option<NetworkConfig>) -> Self {
+        let key = Key::draw(&ring::rand::SystemRandom::new()).unwrap();
+        let fetcher = Fetcher::new(boot::fetch::Guard::default(), None, boot::fetch::Patience::default()).unwrap();
+        Self::new(Links::new("http://192.0.2.5:8082").unwrap(), key, fetcher, network)
     }
 
     /// Serves the hosts of these dialects until `stop`.
@@ -123,13 +188,44 @@ impl Depot {
         let (client, namespace) = (selection.client.clone(), &config.key_namespace);
         let deliveries = Arc::new(Deliveries::new(self.clone(), client, namespace, means));
         let service = Service::new(deliveries.clone(), self.key.clone(), self.images.clone());
-        let service = Arc::new(service.with_registry(deliveries.clone()));
+        let service = service.with_registry(deliveries.clone());
+        let service = match &self.network {
+            Some(network) => {
+                service.with_network(Network::new(self.links.clone(), self.fetcher.clone(), network.files.clone()))
+            }
+            None => service,
+        };
+        let service = Arc::new(service);
         let tls = config.tls.clone();
+        let namespaces = Sessions::namespaces(selection.namespace.as_deref(), &config.key_namespace, true);
+        let namespaces: Vec<_> = namespaces.into_iter().map(|namespace| namespace.map(str::to_owned)).collect();
+        let dhcp = self.network.as_ref().and_then(|network| network.dhcp.clone());
+        let (serves_network, depot) = (self.serves_network(), self.clone());
         Ok(async move {
             let served = service.serve(listener, tls, Limits::default(), stop.clone());
             let watched = dialects.iter().map(|dialect| dialect.deliver(&deliveries, &selection));
-            let watched = stop.run_until_cancelled(join_all(watched));
-            futures::join!(served, watched);
+            let told = async {
+                if serves_network {
+                    deliveries.follow_sessions(namespaces).await;
+                }
+            };
+            let watched = stop.run_until_cancelled(futures::future::join(join_all(watched), told));
+            let answered = async {
+                let Some(dhcp) = &dhcp else { return };
+                let all = dhcp.sockets.iter().map(async |sockets| {
+                    let (address, interface) = (sockets.address(), sockets.interface());
+                    info!(interface, %address, shares_machine = sockets.shares_machine(), "answering DHCP");
+                    if let Err(error) = sockets.serve(dhcp.reserves, deliveries.clone(), stop.clone()).await {
+                        warn!(interface, %error, "DHCP is not answered");
+                    }
+                });
+                join_all(all).await;
+            };
+            let loaded = async {
+                let Some(network) = &depot.network else { return };
+                join_all(network.tftp.iter().map(|sockets| serve_tftp(sockets, &deliveries, &stop))).await;
+            };
+            futures::join!(served, watched, answered, loaded);
             deliveries.stop().await;
         })
     }
@@ -137,6 +233,16 @@ impl Depot {
     /// How BMCs fetch images from us: `http` or `https`.
     pub(crate) fn scheme(&self) -> &str {
         self.links.scheme()
+    }
+
+    /// Whether servers are served that boot from the network.
+    pub(crate) fn serves_network(&self) -> bool {
+        self.network.is_some()
+    }
+
+    /// Whether all servers that boot from the network are served, because we answer DHCP.
+    pub(crate) fn answers_dhcp(&self) -> bool {
+        self.network.as_ref().is_some_and(|network| network.dhcp.is_some())
     }
 
     /// Where the BMC finds the image of a shipment, if that can be served at all.
@@ -158,16 +264,27 @@ impl Depot {
 
     /// What is to be served as the image of a shipment.
     fn order(&self, shipment: &Shipment) -> Result<IsoOrder, Failure> {
-        let url = match &shipment.configuration {
+        let (Cargo::Iso { image, family }, Some(configuration)) = (&shipment.cargo, &shipment.configuration) else {
+            return Err(Failure::new(Kind::OrderInvalid, "There is no ISO to serve."));
+        };
+        let url = match configuration {
             Configuration::At(url) => url.clone(),
             Configuration::In(_) => self.config_url(&shipment.holder)?,
         };
-        order_with(&shipment.image, shipment.family, &url)
+        order_with(image, *family, &url)
     }
 
     fn config_url(&self, holder: &Holder) -> Result<String, Failure> {
         let ticket = self.key.ticket(Purpose::Config, holder);
         self.links.config(&holder.deployment, &ticket).map_err(|error| link_failure(&error))
+    }
+}
+
+/// Hands out boot files by TFTP until `stop`.
+async fn serve_tftp(sockets: &boot::tftp::Sockets, deliveries: &Arc<Deliveries>, stop: &CancellationToken) {
+    let limits = boot::tftp::Limits::default();
+    if let Err(error) = boot::tftp::serve(sockets.clone(), deliveries.clone(), limits, stop.clone()).await {
+        warn!(%error, "TFTP is not served");
     }
 }
 

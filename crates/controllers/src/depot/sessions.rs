@@ -4,8 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::boot::{BootProblem, BootSession, Fetched, Report};
+use api::boot::{BootProblem, BootSession, BootStep, Fetched, Report};
+use boot::links::Part;
+use boot::serve::Step;
+use engine::host::Payload;
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Config;
 use kube::{Api, ResourceExt as _};
@@ -21,8 +25,38 @@ pub struct Session {
     pub fetched: Option<Fetched>,
     /// What went wrong last.
     pub problem: Option<BootProblem>,
+    /// How far its boot from the network has come.
+    pub steps: Vec<BootStep>,
     /// What a probe has told of its server.
     pub report: Option<Arc<Report>>,
+}
+
+impl Session {
+    /// When the server was handed all of what it is to boot from the network.
+    pub fn handed(&self, payload: &Payload) -> Option<Timestamp> {
+        let parts: Vec<_> = match payload {
+            Payload::Site => return None,
+            Payload::Script { .. } => vec![Part::Script],
+            Payload::Efi { .. } => vec![Part::Efi],
+            Payload::Kernel { initrds, .. } => {
+                [Part::Kernel].into_iter().chain((0..initrds.len()).map(Part::Initrd)).collect()
+            }
+        };
+        let at = |part: Part| {
+            let name = step_name(Step::Fetched(part));
+            self.steps.iter().find(|step| step.step == name).map(|step| step.at.0)
+        };
+        parts.into_iter().map(at).collect::<Option<Vec<_>>>()?.into_iter().min()
+    }
+}
+
+/// What a step is called in the object.
+pub(super) fn step_name(step: Step) -> String {
+    match step {
+        Step::Offered => "offered".to_owned(),
+        Step::Asked => "asked".to_owned(),
+        Step::Fetched(part) => part.to_string(),
+    }
 }
 
 /// The sessions of each host, by the uid of the host.
@@ -74,6 +108,7 @@ impl Sessions {
                 let told = Session {
                     fetched: session.spec.fetched.clone(),
                     problem: session.spec.problem.clone(),
+                    steps: session.spec.steps.clone(),
                     report: session.spec.report.clone().map(Arc::new),
                 };
                 known.entry(host.uid.clone()?).or_default().insert(ObjectId::of(session).by_name(), told);

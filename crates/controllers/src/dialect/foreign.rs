@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use serde_json::Value;
 
 use super::{Attention, Connection, HostDialect, Outcome, TrustWish, View, Writes};
-use crate::depot::Shipment;
+use crate::depot::{Depot, Shipment};
 use crate::object::ObjectId;
 use crate::roster::{Free, Offer};
 use crate::writer::Ownership;
@@ -46,7 +46,7 @@ impl HostDialect for ForeignHosts {
         Some("")
     }
 
-    fn shipment(_: &Node) -> Option<Shipment> {
+    fn shipment(_: &Node, _: &Depot) -> Option<Shipment> {
         None
     }
 

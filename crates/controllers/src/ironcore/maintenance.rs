@@ -5,7 +5,7 @@ use api::ironcore::{
     LocalObjectReference, ObjectReference, Server, ServerBootConfiguration, ServerBootConfigurationSpec, ServerClaim,
     ServerMaintenance, ServerMaintenanceStatus, names,
 };
-use engine::host::{Boot, Gate, Maintenance, NetworkProtocol, Recipe, Starts};
+use engine::host::{Boot, Gate, Maintenance, NetworkProtocol, Payload, Recipe, Starts};
 use engine::maintenance::{Request, Turn, User, turn};
 use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
@@ -205,7 +205,7 @@ pub(super) fn wish(maintenance: &ServerMaintenance, related: &Related) -> Mainte
         let keeper = format!("ServerBootConfiguration {}{error}", id(maintenance));
         Boot {
             gate: Gate { keeper, open: state == boot::READY },
-            recipe: Recipe::Network { protocol: NetworkProtocol::Pxe, starts: Starts::First },
+            recipe: Recipe::Network { protocol: NetworkProtocol::Pxe, payload: Payload::Site, starts: Starts::First },
         }
     });
     Maintenance { online, boot }

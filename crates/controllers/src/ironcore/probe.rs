@@ -9,7 +9,7 @@ use api::ironcore::{
     LocalObjectReference, ObjectReference, Server, ServerBootConfiguration, ServerBootConfigurationSpec,
     conditions as types, names,
 };
-use engine::host::{Boot, Gate, NetworkProtocol, Phase, Probe, Recipe, Starts};
+use engine::host::{Boot, Gate, NetworkProtocol, Payload, Phase, Probe, Recipe, Starts};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -22,7 +22,7 @@ use super::server::Servers;
 use super::template::{Template, Values};
 use super::{Settings, keys};
 use crate::companions::Companion;
-use crate::depot::{Boots, Depot, Probed};
+use crate::depot::{BootState, Depot, Probed};
 use crate::dialect::{HostDialect as _, Outcome, known_anchor};
 use crate::fingerprint::digest;
 use crate::object::ObjectId;
@@ -46,7 +46,7 @@ pub(super) fn wish(server: &Server, related: &Related, settings: &Settings) -> O
     let settings = settings.probe.as_ref()?;
     let last = known_anchor::<Servers>(server).and_then(|anchor| anchor.probe);
     let id = digest(&format!("probe {} {}", server.uid().unwrap_or_default(), last.as_deref().unwrap_or_default()));
-    let recipe = Recipe::Network { protocol: NetworkProtocol::Pxe, starts: Starts::First };
+    let recipe = Recipe::Network { protocol: NetworkProtocol::Pxe, payload: Payload::Site, starts: Starts::First };
     // The gate is that of the probe under way; a new one is announced first.
     Some(Probe { id, boot: Boot { gate: gate(server, last.as_deref(), related, settings), recipe } })
 }
@@ -236,7 +236,7 @@ pub(super) fn reference(outcome: &Outcome<'_, Server>) -> Option<Value> {
 pub(super) fn probed(server: &Server) -> Option<Probed> {
     let anchor = known_anchor::<Servers>(server)?;
     let has_reported = Servers::record(server).is_some_and(|record| record.probed);
-    let boots = server.spec.boot_configuration_ref.as_ref().map(|reference| Boots {
+    let boots = server.spec.boot_configuration_ref.as_ref().map(|reference| BootState {
         id: ObjectId::named::<ServerBootConfiguration>(Some(&reference.namespace), &reference.name),
         resource: ApiResource::erase::<ServerBootConfiguration>(&()),
         condition: types::BOOT_STATE_RECEIVED,

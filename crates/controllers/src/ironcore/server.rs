@@ -12,8 +12,8 @@ use api::ironcore::{
 use bmc::SystemChoice;
 use engine::failure::{Failure, Kind};
 use engine::host::{
-    Anchor, Author, Claim, Consumer, Deletion, Disks, Gate, Goal, Lasting, NetworkProtocol, Newcomer, Order, Phase,
-    Proof, Recipe, Record, Request, Road, Starts, Turn, Words,
+    Anchor, Author, Claim, Consumer, Deletion, Disks, Gate, Goal, Lasting, NetworkProtocol, Newcomer, Order, Payload,
+    Phase, Proof, Recipe, Record, Request, Road, Starts, Turn, Words,
 };
 use engine::server::Seen;
 use kube::{Resource as _, ResourceExt};
@@ -340,7 +340,7 @@ fn order(server: &Server, claim: &Claim, wish: &Wish, related: &Related) -> Orde
     Order {
         deployment: digest(&Anchor::words_of_deployment(anchor.as_ref(), &format!("network {}", claim.id))),
         gate: Some(gate(server, wish, related)),
-        recipe: Ok(Recipe::Network { protocol: NetworkProtocol::Pxe, starts: wish.starts }),
+        recipe: Ok(Recipe::Network { protocol: NetworkProtocol::Pxe, payload: Payload::Site, starts: wish.starts }),
     }
 }
 

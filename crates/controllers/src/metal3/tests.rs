@@ -163,6 +163,7 @@ fn record(phase: Phase, milestone: Milestone) -> Record {
         bmc: None,
         consumer: Presence::NotLookedUp,
         fetched: None,
+        handed: None,
         probed: None,
         claimer: Presence::NotLookedUp,
         rival: None,

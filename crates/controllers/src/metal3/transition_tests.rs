@@ -72,6 +72,7 @@ impl Life {
             bmc: self.sight.clone(),
             consumer: Presence::NotLookedUp,
             fetched: None,
+            handed: None,
             probed: None,
             claimer: Presence::NotLookedUp,
             rival: None,

@@ -20,6 +20,7 @@ pub(super) const BOOT_URL: &str = "http://192.0.2.5:8082";
 /// A boot service that keeps its key in that namespace.
 pub(super) fn boot(namespace: &str) -> BootConfig {
     BootConfig {
+        network: None,
         links: Links::new(BOOT_URL).unwrap(),
         listener: Arc::new(TcpListener::bind("127.0.0.1:0").unwrap()),
         tls: None,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     Ask, Deed, Disarming, Finding, Happening, Lasting, Milestone, Passage, Phase, Undo, Waiting, pace,
-    recipe::{self, After, Plan, Sign},
+    recipe::{self, After, Plan, Recipe, Sign},
     step::{Act, Flow, GO_ON, STOP, Scene},
 };
 use crate::{
@@ -70,8 +70,8 @@ impl Scene<'_> {
     pub(super) fn provision(&mut self) -> Flow {
         self.keep_to_claim()?;
         // Also if the BMC cannot be read.
-        if self.has_told_by_itself() {
-            return self.pass_as_booted(Passage::Booted(Sign::ConfigFetched));
+        if let Some(sign) = self.told_by_itself() {
+            return self.pass_as_booted(Passage::Booted(sign));
         }
         let is_ignored = self.has_boot_fault();
         if is_ignored && let Some(Evidence::Booted(sign)) = self.glance().and_then(|seen| self.evidence(seen)) {
@@ -89,6 +89,9 @@ impl Scene<'_> {
         if is_ignored && seen.power == PowerState::Off {
             // The next start may boot it.
             self.drop_act_fault();
+        }
+        if seen.power == PowerState::Off && self.doing(Deed::PowerOn).is_none() {
+            self.arm_again(seen)?;
         }
         self.bring_on(seen, Scope::Power)?;
         if is_asked {
@@ -114,17 +117,18 @@ impl Scene<'_> {
         self.record.fault.as_ref().is_some_and(|fault| fault.failure.kind == Kind::BootIgnored)
     }
 
-    /// The owner wants a server that has not used its boot override to be restarted: the override is still armed.
+    /// The owner wants a server that was not seen to boot what was ordered to be restarted.
     fn restart_ignored(&mut self, seen: &Seen) -> Flow {
         self.ask_brake(Ask::Disrupt)?;
+        self.arm_again(seen)?;
         self.drop_act_fault();
         self.restart(seen)
     }
 
-    /// Whether the system that was started for this deployment has fetched its configuration: a fetch before the server was given
-    /// power came from somebody else. If that time is not known, any fetch counts.
-    fn has_fetched(&self) -> bool {
-        let Some(at) = self.sight.fetched else { return false };
+    /// Whether that is of the start of this deployment: a fetch before the server was given power came from somebody else. If that time
+    /// is not known, any fetch counts.
+    fn is_of_this_start(&self, fetched: Option<Timestamp>) -> bool {
+        let Some(at) = fetched else { return false };
         self.is_rebuilt || self.record.started.is_none_or(|started| pace::later(at, pace::CLOCK_SKEW) >= started)
     }
 
@@ -143,9 +147,29 @@ impl Scene<'_> {
         self.plan().map_or(recipe::SIGNS, |plan| plan.signs)
     }
 
-    /// Whether the started system itself reported that it runs.
-    fn has_told_by_itself(&self) -> bool {
-        self.signs().contains(&Sign::ConfigFetched) && self.has_fetched()
+    /// Goes on when the next start boots from the network. A server that has fetched nothing may have used up its override all the same;
+    /// one that boots something else has its override until it is used.
+    fn arm_again(&mut self, seen: &Seen) -> Flow {
+        match self.plan().filter(|_| self.is_served() && !self.order_was_changed()) {
+            Some(plan) => self.arm(&plan, seen),
+            None => GO_ON,
+        }
+    }
+
+    /// Whether the server fetches from us what it boots.
+    fn is_served(&self) -> bool {
+        let order = self.goal.order.as_ref();
+        order.and_then(|order| order.recipe.as_ref().ok()).is_some_and(Recipe::is_served)
+    }
+
+    /// What the server itself has shown of its boot, whatever its BMC tells.
+    fn told_by_itself(&self) -> Option<Sign> {
+        let is_told = |sign: &Sign| match sign {
+            Sign::ConfigFetched => self.is_of_this_start(self.sight.fetched),
+            Sign::ImageFetched => self.is_of_this_start(self.sight.handed),
+            Sign::OverrideUsed | Sign::PostOver => false,
+        };
+        self.signs().iter().copied().find(is_told)
     }
 
     /// What the best sign shows that this server can give. `None` if it is too early.
@@ -168,8 +192,9 @@ impl Scene<'_> {
 
     fn look_for(&self, sign: Sign, seen: &Seen) -> Shown {
         match sign {
-            Sign::ConfigFetched if self.has_told_by_itself() => Shown::Yes,
-            Sign::ConfigFetched => Shown::Never,
+            // The server was asked before its BMC.
+            Sign::ImageFetched if self.is_served() => Shown::NotYet,
+            Sign::ConfigFetched | Sign::ImageFetched => Shown::Never,
             Sign::OverrideUsed => match &seen.boot {
                 Some(boot) if boot.is_clear() => Shown::Yes,
                 Some(boot) if boot.persistence != Persistence::Continuous => Shown::NotYet,
@@ -231,7 +256,11 @@ impl Scene<'_> {
         if self.has_another_order() {
             return self.prepare_another_order();
         }
-        self.fail_to_act(Finding::BootIgnored { progress: seen.progress })
+        self.fail_to_act(if self.is_served() {
+            Finding::NotFetched
+        } else {
+            Finding::BootIgnored { progress: seen.progress }
+        })
     }
 
     /// Whether another order may be carried out now.

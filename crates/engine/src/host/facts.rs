@@ -304,6 +304,8 @@ pub enum Finding {
         /// How far the boot has come, as the BMC reports it.
         progress: BootProgress,
     },
+    /// The server has not fetched what it is to boot from the network.
+    NotFetched,
     /// The server was started for a probe, which has not reported.
     ProbeSilent {
         /// Whether the server was found off.
@@ -395,7 +397,7 @@ impl Finding {
             Self::NoBootMethod => Kind::NoBootMethod,
             Self::NoVirtualMedia { .. } => Kind::NoVirtualMedia,
             Self::ServerRunning => Kind::ServerRunning,
-            Self::BootIgnored { .. } => Kind::BootIgnored,
+            Self::BootIgnored { .. } | Self::NotFetched => Kind::BootIgnored,
             Self::ProbeSilent { .. } => Kind::ProbeSilent,
             Self::PowerStuck { .. } | Self::RestartStuck { .. } => Kind::PowerStuck,
             Self::ImageNotShown { .. } | Self::OverrideNotShown | Self::NotCleanedUp { .. } => Kind::NotApplied,

@@ -2,6 +2,7 @@
 
 mod anchor;
 mod boot;
+mod boot_plan;
 mod cause;
 mod claims;
 mod facts;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use anchor::{Anchor, AuthHold, Milestone, OutdatedRequest, Since};
 pub use boot::no_way_to_boot;
+pub use boot_plan::{BootPlan, LastBoot, boot_plan};
 pub use cause::Cause;
 pub use facts::{Ahead, Asked, BrakeLimit, ClaimChange, Finding, Happening, Neglect, Note, Passage, Waiting};
 pub use goal::{
@@ -34,7 +36,7 @@ pub use goal::{
 };
 pub use offer::{Availability, Holding, Overview};
 pub use power::{is_running, runs_unasked};
-pub use recipe::{MayBoot, NetworkProtocol, Recipe, Sign, Starts, Undo, may_boot};
+pub use recipe::{NetworkProtocol, Payload, Recipe, Sign, Starts, Undo};
 pub use record::{Deed, Disarming, Doing, Fault, Moving, Origin, Phase, Record, Unread, Wait};
 pub use sight::{Ask, BmcSight, Hold, Inquiry, Outcome, Presence, Sight};
 pub use step::{Act, Moment, Proof, Remembered, Step, step};

@@ -304,6 +304,7 @@ impl Scene<'_> {
         match self.doing(Deed::PrepareBoot).map(|doing| doing.since) {
             Some(_) if plan.is_armed(seen) => {
                 self.settle();
+                self.is_armed = true;
                 return GO_ON;
             }
             Some(since) if self.now() < pace::later(since, pace::PREPARE_LIMIT) => {

@@ -4,7 +4,7 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use super::{Anchor, Goal, Milestone, pace, step::Act};
+use super::{pace, step::Act};
 use crate::server::{BootMode, BootOverride, BootTarget, Persistence, Scope, Seen};
 
 /// How a system gets onto a server.
@@ -17,12 +17,42 @@ pub enum Recipe {
         /// Which starts boot it.
         starts: Starts,
     },
-    /// Boot from the network: the site's DHCP and boot servers decide what is booted.
+    /// Boot from the network.
     Network {
         /// The protocol of the firmware.
         protocol: NetworkProtocol,
+        /// What it gets there.
+        payload: Payload,
         /// Which starts boot from there.
         starts: Starts,
+    },
+}
+
+/// What a server gets that boots from the network.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Payload {
+    /// Whatever the site's own DHCP and boot servers give it.
+    Site,
+    /// A script for iPXE.
+    Script {
+        /// Where it is.
+        url: String,
+    },
+    /// A Linux kernel.
+    Kernel {
+        /// Where it is.
+        url: String,
+        /// Where its initial RAM disks are, in this order.
+        initrds: Vec<String>,
+        /// Its command line.
+        parameters: String,
+    },
+    /// A unified kernel image, or any other EFI program.
+    Efi {
+        /// Where it is.
+        url: String,
+        /// Added to the command line that is built into it.
+        parameters: String,
     },
 }
 
@@ -81,6 +111,8 @@ pub(super) enum Check {
 pub enum Sign {
     /// The system has fetched its configuration.
     ConfigFetched,
+    /// The server has fetched what it is to boot.
+    ImageFetched,
     /// The server has used its boot override.
     OverrideUsed,
     /// The server has left its self test.
@@ -106,8 +138,10 @@ pub enum Undo {
     Boot(BootTarget),
 }
 
-/// Signs of all present recipes.
-pub(super) const SIGNS: &[Sign] = &[Sign::ConfigFetched, Sign::OverrideUsed, Sign::PostOver];
+/// Signs of a boot that others serve, and of one whose order is gone.
+pub(super) const SIGNS: &[Sign] = &[Sign::ConfigFetched, Sign::ImageFetched, Sign::OverrideUsed, Sign::PostOver];
+/// Signs of a boot that we serve. A used override only shows that the firmware has read it.
+const SERVED_SIGNS: &[Sign] = &[Sign::ConfigFetched, Sign::ImageFetched];
 
 impl Recipe {
     pub(super) fn plan(&self, mode: Option<BootMode>) -> Plan {
@@ -121,7 +155,7 @@ impl Recipe {
             look: Scope::Power,
             arm: Vec::new(),
             armed: Vec::new(),
-            signs: SIGNS,
+            signs: if self.is_served() { SERVED_SIGNS } else { SIGNS },
             silence: pace::SETTLE,
             after: match self.starts() {
                 Starts::First => After::Disk,
@@ -150,6 +184,11 @@ impl Recipe {
     pub fn starts(&self) -> Starts {
         let (Self::Iso { starts, .. } | Self::Network { starts, .. }) = self;
         *starts
+    }
+
+    /// Whether what it boots comes from us, and we learn of it.
+    pub(super) fn is_served(&self) -> bool {
+        matches!(self, Self::Network { payload, .. } if *payload != Payload::Site)
     }
 
     fn target(&self) -> BootTarget {
@@ -194,44 +233,5 @@ pub(super) fn may_mean(shown: &BootTarget, target: &BootTarget) -> bool {
         BootTarget::Other(_) => true,
         BootTarget::Usb => *target == BootTarget::Cd,
         shown => shown == target,
-    }
-}
-
-/// What a server may boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MayBoot {
-    /// Nothing: its order was withdrawn, or it is being released.
-    Nothing,
-    /// What is on its disk.
-    Disk,
-    /// The image in its virtual CD drive. That stays readable until the release: an installer reads it long after the boot.
-    Medium,
-    /// What the network offers it.
-    Network,
-}
-
-/// What a server may boot now. Everything that serves servers must ask this first.
-pub fn may_boot(anchor: &Anchor, goal: &Goal) -> MayBoot {
-    let is_current =
-        |deployment: &str| anchor.milestone == Milestone::None || anchor.deployment.as_deref() == Some(deployment);
-    let order = goal.order.as_ref().filter(|order| goal.claim.is_some() && is_current(&order.deployment));
-    let recipe = order.and_then(|order| order.recipe.as_ref().ok());
-    if anchor.lent {
-        return match goal.maintenance.boot.as_ref().map(|boot| &boot.recipe) {
-            Some(Recipe::Iso { .. }) => MayBoot::Medium,
-            Some(Recipe::Network { .. }) => MayBoot::Network,
-            None => MayBoot::Nothing,
-        };
-    }
-    if anchor.probing {
-        return MayBoot::Network;
-    }
-    match (anchor.milestone, recipe) {
-        (Milestone::Releasing, _) | (Milestone::Armed | Milestone::Written, None) => MayBoot::Nothing,
-        (Milestone::Provisioned, _) if anchor.adopted => MayBoot::Disk,
-        (_, Some(Recipe::Iso { .. })) => MayBoot::Medium,
-        (Milestone::Provisioned, Some(Recipe::Network { starts: Starts::First, .. }))
-        | (Milestone::Provisioned | Milestone::None, None) => MayBoot::Disk,
-        (_, Some(Recipe::Network { .. })) => MayBoot::Network,
     }
 }

@@ -49,6 +49,9 @@ pub struct Record {
     /// When we last gave it power, unless we have cut it since. Its BMC may report it off for a while after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
+    /// When we last started it so that it follows its recipe, unless we have started it otherwise since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_begun: Option<Timestamp>,
     /// Whether boot success is assumed, because the BMC reports nothing about it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub assumed_booted: bool,
@@ -87,6 +90,7 @@ impl Record {
             left: None,
             // It may have been given power, or an image, a moment ago.
             started: (anchor.milestone >= Milestone::Written).then_some(now),
+            boot_begun: None,
             media: media_may_move(&anchor).then_some(Moving::unknown(now)),
             assumed_booted: false,
             disarming: None,
@@ -134,6 +138,7 @@ impl Record {
             fault.next_try = fault.next_try.min(latest_try);
         }
         self.started = self.started.map(|started| started.min(now));
+        self.boot_begun = self.boot_begun.map(|begun| begun.min(now));
         if let Some(moving) = &mut self.media {
             moving.since = moving.since.min(now);
         }

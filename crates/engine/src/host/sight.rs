@@ -20,6 +20,8 @@ pub struct Sight {
     pub consumer: Presence,
     /// When the configuration of the current deployment was fetched for the first time.
     pub fetched: Option<Timestamp>,
+    /// When the server was last handed all that it is to boot from the network in the current deployment.
+    pub handed: Option<Timestamp>,
     /// When the current probe has last reported.
     pub probed: Option<Timestamp>,
     /// Whether the claimer on the object exists. Only looked up if a step asks for it.

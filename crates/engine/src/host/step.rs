@@ -176,6 +176,8 @@ pub(super) struct Scene<'a> {
     pub(super) is_rebuilt: bool,
     pub(super) answers: Answers,
     pub(super) acts: Vec<Act>,
+    /// Whether the next start follows the recipe.
+    pub(super) is_armed: bool,
     cause: Option<Cause>,
     pub(super) look: Option<Scope>,
     pub(super) again: Option<Timestamp>,
@@ -258,6 +260,7 @@ impl<'a> Scene<'a> {
             is_rebuilt: lost,
             answers: Answers::Registered,
             acts: Vec::new(),
+            is_armed: false,
             cause: None,
             look: None,
             again: None,
@@ -498,6 +501,10 @@ impl<'a> Scene<'a> {
         self.record.doing = Some(Doing { what: deed, since: now, first });
         if acts.iter().any(|act| matches!(act, Act::PowerOn | Act::Restart)) {
             self.record.started = Some(now);
+            // An act that is repeated is still about the same start.
+            if is_first || self.is_armed {
+                self.record.boot_begun = self.is_armed.then_some(now);
+            }
         } else if acts.contains(&Act::PowerOff) {
             self.record.started = None;
         }

@@ -306,6 +306,11 @@ impl Finding {
                 words.claimable_while_running()
             ),
             Self::BootIgnored { progress } => not_booted(*progress, words),
+            Self::NotFetched => format!(
+                "The server was started {} minutes ago and has not fetched what it is to boot from the network. Nothing is done to a server that may still do so. Check its console, whether it boots from the network on an interface that the boot service reaches, and which DHCP server answers it. To have it started from the network again, {}, or remove the claim.",
+                pace::BOOT_LIMIT.as_mins(),
+                words.to_restart()
+            ),
             Self::ProbeSilent { off: false } => format!(
                 "The server was started for a probe, which has not reported within {} minutes. Check its console, what the network boots it with, and that it can reach the boot service. A report that comes late counts; at the next try the server is started again.",
                 pace::PROBE_LIMIT.as_mins()
@@ -483,6 +488,7 @@ impl Passage {
             }
             Self::BootPrepared => "The boot is prepared; powering on.",
             Self::Booted(Sign::ConfigFetched) => "The system that was booted has fetched its configuration.",
+            Self::Booted(Sign::ImageFetched) => "The server has fetched what it is to boot from the network.",
             Self::Booted(Sign::OverrideUsed) => "The server is on and has used the boot override.",
             Self::Booted(Sign::PostOver) => "The server is on, and its BMC reports that it has left POST.",
             Self::AssumedBooted => ASSUMED_BOOTED,

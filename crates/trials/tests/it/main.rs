@@ -7,6 +7,7 @@ mod definition;
 mod ironcore;
 mod lifecycle;
 mod machines;
+mod netboot;
 mod owned;
 mod remote;
 mod secrecy;

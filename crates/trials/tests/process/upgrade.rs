@@ -557,6 +557,7 @@ fn boot_service() -> (BootConfig, String) {
     let address = listener.local_addr().unwrap();
     let guard = Guard::allowing(["127.0.0.0/8".parse().unwrap()]);
     let config = BootConfig {
+        network: None,
         links: Links::new(BOOT_URL).unwrap(),
         listener: Arc::new(listener),
         tls: None,

@@ -11,6 +11,7 @@ use trials::world::{Hurry, World, claim};
 mod clusters;
 mod ironcore;
 mod metal3;
+mod netboot;
 mod probe;
 mod remote;
 mod site;

@@ -8,7 +8,7 @@ use proptest::{
 };
 
 use super::{
-    IMAGE, OTHER_IMAGE, claim, order, order_by, ordered, pxe,
+    IMAGE, OTHER_IMAGE, claim, kernel, order, order_by, ordered, pxe,
     server::{Runs, Server},
     world::{ITSELF, Mishap, World},
 };
@@ -16,7 +16,7 @@ use crate::{
     failure::Kind,
     host::{
         Author, Boot, Claim, Deletion, Detachment, Disks, Gate, Goal, HeldOff, Lasting, Maintenance, Manner, Milestone,
-        NetworkProtocol, Newcomer, Phase, Presence, Probe, Proof, Recipe, Restart, Road, Starts,
+        NetworkProtocol, Newcomer, Payload, Phase, Presence, Probe, Proof, Recipe, Restart, Road, Starts,
     },
 };
 
@@ -77,6 +77,8 @@ enum Op {
     Stick(bool),
     Deafen(bool),
     Continuous(bool),
+    /// The server asks the network at every start before it boots its disk.
+    NetworkFirst(bool),
     SilentBoot(bool),
     SilentProgress(bool),
     ShowsUsedOverride(bool),
@@ -190,7 +192,13 @@ fn recipe() -> impl Strategy<Value = Recipe> {
         Just(iso(IMAGE, Starts::EveryByUs)),
         Just(pxe(Starts::First)),
         Just(pxe(Starts::EveryByUs)),
-        Just(Recipe::Network { protocol: NetworkProtocol::Http { uri: None }, starts: Starts::First }),
+        Just(kernel(Starts::First)),
+        Just(kernel(Starts::EveryByUs)),
+        Just(Recipe::Network {
+            protocol: NetworkProtocol::Http { uri: None },
+            payload: Payload::Site,
+            starts: Starts::First
+        }),
     ]
 }
 
@@ -222,6 +230,7 @@ fn trouble() -> impl Strategy<Value = Op> {
         1 => proptest::bool::ANY.prop_map(Op::Stick),
         1 => proptest::bool::ANY.prop_map(Op::Deafen),
         1 => proptest::bool::ANY.prop_map(Op::Continuous),
+        1 => proptest::bool::ANY.prop_map(Op::NetworkFirst),
         1 => proptest::bool::ANY.prop_map(Op::SilentBoot),
         1 => proptest::bool::ANY.prop_map(Op::SilentProgress),
         1 => proptest::bool::ANY.prop_map(Op::ShowsUsedOverride),
@@ -449,6 +458,7 @@ impl World {
             Op::Stick(yes) => temper.stuck = *yes,
             Op::Deafen(yes) => temper.deaf = *yes,
             Op::Continuous(yes) => temper.continuous = *yes,
+            Op::NetworkFirst(yes) => temper.network_first = *yes,
             Op::SilentBoot(yes) => temper.silent_boot = *yes,
             Op::SilentProgress(yes) => temper.silent_progress = *yes,
             Op::ShowsUsedOverride(yes) => temper.shows_used_override = *yes,

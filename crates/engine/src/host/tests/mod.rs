@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Boot, Claim, Consumer, Gate, Goal, NetworkProtocol, Newcomer, Order, Probe, Recipe, Starts};
+use super::{Boot, Claim, Consumer, Gate, Goal, NetworkProtocol, Newcomer, Order, Payload, Probe, Recipe, Starts};
 
 mod server;
 mod wishes;
@@ -10,6 +10,7 @@ mod world;
 
 mod aside;
 mod boot;
+mod boot_plan;
 mod delete;
 mod faults;
 mod history;
@@ -57,7 +58,17 @@ fn order_by(claim: &str, recipe: Recipe) -> Order {
 }
 
 fn pxe(starts: Starts) -> Recipe {
-    Recipe::Network { protocol: NetworkProtocol::Pxe, starts }
+    Recipe::Network { protocol: NetworkProtocol::Pxe, payload: Payload::Site, starts }
+}
+
+/// A kernel that we serve.
+fn kernel(starts: Starts) -> Recipe {
+    let payload = Payload::Kernel {
+        url: "https://images.example/vmlinuz".into(),
+        initrds: vec!["https://images.example/initrd".into()],
+        parameters: "console=ttyS0".into(),
+    };
+    Recipe::Network { protocol: NetworkProtocol::Pxe, payload, starts }
 }
 
 fn claimed(id: &str) -> Goal {

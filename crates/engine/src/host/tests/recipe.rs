@@ -1,13 +1,13 @@
 //! What follows from a recipe, whichever it is.
 
 use super::{
-    IMAGE, OTHER_IMAGE, claimed, order_by, pxe,
+    IMAGE, claimed, order_by, pxe,
     server::{Runs, Server},
     world::World,
 };
 use crate::{
     failure::Kind,
-    host::{Anchor, Author, Gate, Goal, MayBoot, Milestone, NetworkProtocol, Phase, Recipe, Starts, Undo, may_boot},
+    host::{Anchor, Author, Gate, Goal, Milestone, NetworkProtocol, Payload, Phase, Recipe, Starts, Undo},
     server::{BootOverride, BootTarget, Persistence},
 };
 
@@ -33,7 +33,8 @@ fn a_network_boot_sets_the_override_once_and_touches_no_drive() {
         (NetworkProtocol::Pxe, BootTarget::Pxe),
         (NetworkProtocol::Http { uri: Some("http://a/b.efi".into()) }, BootTarget::UefiHttp),
     ] {
-        let mut world = World::with(wanting(Recipe::Network { protocol, starts: Starts::First }));
+        let mut world =
+            World::with(wanting(Recipe::Network { protocol, payload: Payload::Site, starts: Starts::First }));
         world.server.media = Some("somebody's".into());
         world.run_to(Phase::Provisioned);
         assert_eq!(world.acts(), ["SetBoot", "PowerOn"]);
@@ -282,38 +283,6 @@ fn an_anchor_of_format_1_is_read_and_undone_as_the_cd_boot_that_it_was() {
     world.run_to(Phase::Available);
     assert!(world.server.is_tidy());
     assert_eq!(world.anchor().version, 2);
-}
-
-#[test]
-fn what_a_server_may_boot_follows_from_anchor_and_goal() {
-    use MayBoot::{Disk, Medium, Network, Nothing};
-    let other = Recipe::Iso { url: OTHER_IMAGE.into(), starts: Starts::First };
-    let table = [
-        // Recipe that is ordered: at none, armed, written, provisioned, releasing.
-        (None, [Disk, Nothing, Nothing, Disk, Nothing]),
-        (Some(iso(Starts::First)), [Medium, Medium, Medium, Medium, Nothing]),
-        (Some(pxe(Starts::First)), [Network, Network, Network, Disk, Nothing]),
-        (Some(pxe(Starts::EveryByUs)), [Network, Network, Network, Network, Nothing]),
-    ];
-    let milestones =
-        [Milestone::None, Milestone::Armed, Milestone::Written, Milestone::Provisioned, Milestone::Releasing];
-    for (recipe, expected) in table {
-        let goal = recipe.clone().map_or_else(|| claimed("a"), wanting);
-        for (milestone, expected) in milestones.into_iter().zip(expected) {
-            let deployment = goal.order.as_ref().map(|order| order.deployment.clone());
-            let anchor = Anchor { milestone, deployment, claim: goal.claim.clone(), ..Anchor::default() };
-            assert_eq!(may_boot(&anchor, &goal), expected, "{recipe:?} {milestone:?}");
-            // The order was changed since, or the claim is gone: it is not served any more.
-            let changed = wanting(other.clone());
-            let is_begun = milestone != Milestone::None;
-            let stale = may_boot(&anchor, &changed);
-            assert!(!is_begun || matches!(stale, Nothing | Disk), "{recipe:?} {milestone:?}: {stale:?}");
-            let unclaimed = may_boot(&anchor, &Goal { claim: None, ..goal.clone() });
-            assert!(matches!(unclaimed, Nothing | Disk), "{recipe:?} {milestone:?}: {unclaimed:?}");
-        }
-        let adopted = Anchor { milestone: Milestone::Provisioned, adopted: true, ..Anchor::default() };
-        assert_eq!(may_boot(&adopted, &goal), Disk);
-    }
 }
 
 #[test]

@@ -78,6 +78,8 @@ pub(super) struct Temper {
     pub(super) media_disabled: bool,
     /// The next look goes on with these.
     pub(super) goes_on: bool,
+    /// Asks the network before it boots its disk, at every start.
+    pub(super) network_first: bool,
 }
 
 impl Temper {
@@ -111,6 +113,7 @@ impl Temper {
             unread: Vec::new(),
             media_disabled: false,
             goes_on: false,
+            network_first: false,
         }
     }
 
@@ -134,6 +137,8 @@ pub(super) struct Server {
     pub(super) certificate: Option<String>,
     /// How often it was started.
     pub(super) starts: u32,
+    /// It asks the network what to boot.
+    pub(super) asks: bool,
     changing: Option<(Timestamp, bool)>,
     /// Whether it shows that it is on its way.
     tells: bool,
@@ -184,6 +189,7 @@ impl Server {
             uuid: Some("u-1".into()),
             certificate: Some("c-1".into()),
             starts: 0,
+            asks: false,
             changing: None,
             tells: false,
             restarting: false,
@@ -225,6 +231,7 @@ impl Server {
     fn turn(&mut self, on: bool, at: Timestamp) {
         self.on = on;
         self.runs = Runs::Nothing;
+        self.asks = false;
         self.posting = on.then(|| after(at, self.temper.post));
         self.starts += u32::from(on);
     }
@@ -234,6 +241,7 @@ impl Server {
         if armed && self.temper.ignores > 0 {
             self.temper.ignores -= 1;
             self.runs = Runs::Disk;
+            self.asks = self.temper.network_first;
             return;
         }
         self.runs = match (&self.media, &self.boot.target) {
@@ -241,6 +249,7 @@ impl Server {
             (_, BootTarget::Pxe | BootTarget::UefiHttp) if armed => Runs::Network,
             _ => Runs::Disk,
         };
+        self.asks = self.runs == Runs::Network || (self.runs == Runs::Disk && self.temper.network_first);
         if self.boot.persistence == Persistence::Once {
             self.used = Some(std::mem::replace(&mut self.boot, no_override()));
         }

@@ -177,6 +177,7 @@ fn record() -> BoxedStrategy<Record> {
                     target: id.map(str::to_owned),
                     inspected,
                     probed: tries % 2 == 1,
+                    boot_begun: started.filter(|_| inspected),
                     bare: !inspected,
                     unread: left.map(|_| Unread { parts: vec![Part::Drives], tries, last: since }),
                     acted,
@@ -241,8 +242,8 @@ fn sight() -> BoxedStrategy<Sight> {
         Presence::Gone,
         Presence::Unknown("why".into()),
     ]);
-    (of(bmc), inputs(), id(), (consumer.clone(), consumer), any::<[bool; 3]>(), any::<u8>())
-        .prop_map(|(bmc, inputs, target, (consumer, claimer), [granted, fetched, probed], spread)| Sight {
+    (of(bmc), inputs(), id(), (consumer.clone(), consumer), any::<[bool; 4]>(), any::<u8>())
+        .prop_map(|(bmc, inputs, target, (consumer, claimer), [granted, fetched, handed, probed], spread)| Sight {
             now: start_of_time(),
             inputs,
             target: target.into(),
@@ -252,6 +253,7 @@ fn sight() -> BoxedStrategy<Sight> {
             rival: None,
             granted: if granted { vec![Ask::Deploy, Ask::Disrupt] } else { Vec::new() },
             fetched: fetched.then(start_of_time),
+            handed: handed.then(start_of_time),
             probed: probed.then(start_of_time),
             hold: None,
             spread,

@@ -13,9 +13,9 @@ use super::{
 use crate::{
     failure::Kind,
     host::{
-        Act, Anchor, Author, BmcSight, BrakeLimit, Deed, Detachment, Disks, Goal, Happening, HeldOff, Hold, Inquiry,
-        Lasting, Milestone, Moment, Neutral, Newcomer, Note, Outcome, Phase, PowerRequest, Presence, Proof, Recipe,
-        Record, Remembered, Request, Road, Sight, Starts, Step, Undo, step,
+        Act, Anchor, Author, BmcSight, BootPlan, BrakeLimit, Deed, Detachment, Disks, Goal, Happening, HeldOff, Hold,
+        Inquiry, LastBoot, Lasting, Milestone, Moment, Neutral, Newcomer, Note, Outcome, Payload, Phase, PowerRequest,
+        Presence, Proof, Recipe, Record, Remembered, Request, Road, Sight, Starts, Step, Undo, boot_plan, step,
     },
     server::{BootTarget, PowerState, Scope},
 };
@@ -59,6 +59,8 @@ pub(super) struct World {
     pub(super) claimer: Presence,
     pub(super) rival: Option<String>,
     pub(super) fetched: Option<Timestamp>,
+    /// The deployment of which the server was last handed all that it boots, when, and after how many starts that we caused.
+    pub(super) handed: Option<(String, Timestamp, usize)>,
     /// When a probe has last reported.
     pub(super) probed: Option<Timestamp>,
     /// What runs on the server for a probe says nothing.
@@ -114,6 +116,7 @@ impl World {
             claimer: Presence::Exists,
             rival: None,
             fetched: None,
+            handed: None,
             probed: None,
             silent_probe: false,
             braked: false,
@@ -237,10 +240,52 @@ impl World {
             rival: self.rival.clone(),
             granted: Vec::new(),
             fetched: self.fetched,
+            handed: self.handed_now(),
             probed: self.probed,
             hold: None,
             spread: 0,
         }
+    }
+
+    /// When the server was handed what it boots in its present deployment.
+    fn handed_now(&self) -> Option<Timestamp> {
+        let anchor = known_anchor(&self.remembered())?;
+        let (_, at, _) = self.handed.as_ref().filter(|(of, ..)| Some(of) == anchor.deployment.as_ref())?;
+        Some(*at)
+    }
+
+    /// The boot service answers a server that asks the network what to boot.
+    fn let_boot_service_answer(&mut self, anchor: &Anchor) {
+        if !std::mem::take(&mut self.server.asks) {
+            return;
+        }
+        let begun = self.status.as_ref().and_then(|record| record.boot_begun);
+        let last = LastBoot { begun, handed: self.handed_now() };
+        match boot_plan(anchor, &self.goal, last, self.now) {
+            BootPlan::Network(Payload::Site) => {}
+            BootPlan::Network(_) => {
+                let starts = self.log.iter().filter(|act| matches!(act, Act::PowerOn | Act::Restart)).count();
+                let deployment = anchor.deployment.clone().expect("served without a deployment");
+                assert!(anchor.milestone >= Milestone::Written, "served before the server was started for it");
+                let live = self.goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok()).map(Recipe::starts);
+                if let Some((_, _, before)) = self.handed.as_ref().filter(|(of, ..)| *of == deployment) {
+                    assert!(
+                        live == Some(Starts::EveryByUs) || starts > *before,
+                        "an installed server is installed again"
+                    );
+                }
+                self.handed = Some((deployment, self.now, starts));
+                self.server.runs = Runs::Network;
+            }
+            // The site's own servers answer what we are silent about.
+            _ if !self.is_served() => {}
+            BootPlan::Disk | BootPlan::Medium | BootPlan::Nothing => self.server.runs = Runs::Disk,
+        }
+    }
+
+    fn is_served(&self) -> bool {
+        let recipe = self.goal.order.as_ref().and_then(|order| order.recipe.as_ref().ok());
+        recipe.is_some_and(Recipe::is_served)
     }
 
     /// Steps as the loop does: questions are answered, nothing is stored yet.
@@ -442,6 +487,7 @@ impl World {
             return soon;
         }
         let before = known_anchor(&self.remembered()).unwrap_or_default();
+        self.let_boot_service_answer(&before);
         self.let_probe_report(&before);
         let next = self.decide();
         self.last = Some(next.clone());
@@ -617,7 +663,8 @@ impl World {
         let online = self.asked_power();
         let again =
             record.phase == Phase::Provisioned && order.is_some_and(|recipe| recipe.starts() == Starts::EveryByUs);
-        let preparing = deed == Deed::PrepareBoot && (armed || again);
+        let unserved = record.phase == Phase::Provisioning && order.is_some_and(Recipe::is_served);
+        let preparing = deed == Deed::PrepareBoot && (armed || again || unserved);
         let ordered = order.map(|recipe| recipe.plan(goal.boot_mode).arm).unwrap_or_default();
         let undo = anchor.undo();
         let disarming = deed == Deed::DisarmBoot && record.phase == Phase::Provisioned && !anchor.adopted;
