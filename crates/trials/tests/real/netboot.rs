@@ -46,6 +46,8 @@ enum Site {
     Elsewhere,
     /// On ours, where it has port 67. It says that there is something to boot.
     Here,
+    /// On ours, and it sends iPXE to our scripts by itself: we answer no DHCP.
+    DoesItAll,
 }
 
 /// Addresses for everybody. The last two options spare iPXE its long wait for an IPv6 router.
@@ -60,20 +62,23 @@ impl Rack {
         let dhcp = start_site(&lab, site).await;
         let world = World::quiet(prefix).await;
         let key_namespace = world.namespace.clone();
+        let answers = site != Site::DoesItAll;
         let open = move || {
             let listener = TcpListener::bind((bridge.address, 8082)).unwrap();
-            let sockets = Sockets::open(Bridge::INTERFACE, true).unwrap();
+            let sockets = answers.then(|| Sockets::open(Bridge::INTERFACE, true).unwrap());
             (listener, sockets, UdpSocket::bind((bridge.address, 69)).unwrap())
         };
         let (listener, sockets, requests) = lab.inside(open).unwrap();
         let inside = lab.clone();
         let tftp = tftp::Sockets::opened_by(requests, move || inside.bind_udp((bridge.address, 0).into()));
-        assert_eq!((sockets.address(), sockets.shares_machine()), (bridge.address, site == Site::Here));
+        if let Some(sockets) = &sockets {
+            assert_eq!((sockets.address(), sockets.shares_machine()), (bridge.address, site == Site::Here));
+        }
         let loader = std::fs::read(format!("{IPXE}/{UEFI_LOADER}"))
             .unwrap_or_else(|error| panic!("iPXE: {error}: run `make setup`"));
         let network = NetworkConfig {
             files: Arc::new([(UEFI_LOADER.to_owned(), Bytes::from(loader))].into()),
-            dhcp: Some(DhcpConfig { sockets: Arc::new(vec![sockets]), reserves: false }),
+            dhcp: sockets.map(|sockets| DhcpConfig { sockets: Arc::new(vec![sockets]), reserves: false }),
             tftp: vec![tftp],
         };
         let guard = Guard::allowing(["127.0.0.0/8".parse().unwrap()]);
@@ -102,6 +107,18 @@ impl Rack {
         let system = build_network_boot();
         let (kernel, initrd) = (images.put("vmlinuz", system.kernel), images.put("initrd", system.initrd));
         Self { world, machines, fleet, kernel, initrd, _images: images, _dhcp: dhcp, _lab: lab, _folder: folder }
+    }
+
+    /// Orders the kernel by hand.
+    async fn order(&self, protocol: &str) {
+        let network = json!({
+            "protocol": protocol,
+            "imageURL": self.kernel,
+            "format": "Kernel",
+            "initrdURLs": [self.initrd],
+            "kernelParameters": "console=ttyS0 quiet marker=its-own",
+        });
+        self.world.patch_spec(self.host(), json!({ "consumerRef": { "name": "me" }, "networkBoot": network })).await;
     }
 
     fn host(&self) -> &str {
@@ -146,6 +163,13 @@ async fn start_site(lab: &Lab, site: Site) -> Child {
         .unwrap()
     };
     match site {
+        Site::DoesItAll => run(
+            "sh",
+            &format!(
+                "{DNSMASQ} --interface={} --dhcp-match=set:ipxe,175 --dhcp-boot=tag:ipxe,http://10.77.0.1:8082/ipxe/boot.ipxe",
+                Bridge::INTERFACE
+            ),
+        ),
         Site::Here => run("sh", &format!("{DNSMASQ} --interface={} --dhcp-option=60,PXEClient", Bridge::INTERFACE)),
         Site::Elsewhere => {
             let server = run(
@@ -238,5 +262,25 @@ async fn uefi_loads_ipxe_by_tftp_where_the_sites_dhcp_server_is_on_our_machine_a
         .patch_spec(rack.host(), json!({ "consumerRef": null, "networkBoot": null, "userDataSecretRef": null }))
         .await;
     rack.until("Available").await;
+    rack.world.stop_operator().await;
+}
+
+#[tokio::test]
+async fn uefi_boots_by_http_beside_the_sites_dhcp_server() {
+    let rack = Rack::with("uefi-http", Mode::Uefi, CardRom::Firmware, Site::Elsewhere).await;
+    rack.order("HTTP").await;
+    rack.wait_for_serial("marker=its-own").await;
+    rack.until("Provisioned").await;
+    assert_eq!(rack.steps().await, ["offered", "asked", "kernel", "initrd-0"]);
+    rack.world.stop_operator().await;
+}
+
+#[tokio::test]
+async fn a_dhcp_server_of_the_site_that_does_it_all_sends_machines_to_the_boot_service() {
+    let rack = Rack::with("does-all", Mode::Legacy, CardRom::Ipxe, Site::DoesItAll).await;
+    rack.order("PXE").await;
+    rack.wait_for_serial("marker=its-own").await;
+    rack.until("Provisioned").await;
+    assert_eq!(rack.steps().await, ["asked", "kernel", "initrd-0"]);
     rack.world.stop_operator().await;
 }
