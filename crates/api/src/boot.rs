@@ -44,7 +44,7 @@ pub struct BootStep {
     /// Which: asked, when the server asked what to boot, or the name of a file that it has fetched.
     #[schemars(length(max = 64))]
     pub step: String,
-    /// The address that it came from.
+    /// The address that it came from: of DHCP the MAC address, of everything else the IP address.
     #[schemars(length(max = 45))]
     pub by: String,
     /// When.

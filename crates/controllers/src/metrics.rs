@@ -45,6 +45,7 @@ struct Inner {
     faults: Family<FaultLabels, Counter>,
     api_writes: Family<WriteLabels, Counter>,
     registry_refusals: Family<RefusalLabels, Counter>,
+    boot_steps: Family<StepLabels, Counter>,
     own: Mutex<OwnMetrics>,
 }
 
@@ -74,6 +75,7 @@ impl Metrics {
             faults: Family::default(),
             api_writes: Family::default(),
             registry_refusals: Family::default(),
+            boot_steps: Family::default(),
             own: Mutex::default(),
         };
         inner.register();
@@ -110,6 +112,11 @@ impl Metrics {
     /// The registry for probes refused a request.
     pub fn registry_refused(&self, reason: &'static str) {
         self.0.registry_refusals.get_or_create(&RefusalLabels { reason }).inc();
+    }
+
+    /// A server that boots from the network has come so far; `step` is a word of a small fixed set.
+    pub fn boot_step(&self, step: &'static str) {
+        self.0.boot_steps.get_or_create(&StepLabels { step }).inc();
     }
 
     /// Something of a host was written to the API server, or should have been.
@@ -222,6 +229,8 @@ impl Inner {
         registry.register("api_writes", "Writes of hosts to the API server", self.api_writes.clone());
         let refusals = self.registry_refusals.clone();
         registry.register("registry_refusals", "Requests that the registry for probes refused, by reason", refusals);
+        let steps = self.boot_steps.clone();
+        registry.register("boot_steps", "How far servers have come that boot from the network", steps);
     }
 }
 
@@ -418,6 +427,11 @@ struct FaultLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RefusalLabels {
     reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StepLabels {
+    step: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -115,6 +115,8 @@ pub mod reason {
     pub const NO_SUCH_INTERFACE: &str = "NoSuchInterface";
     /// The server has fetched its bootstrap data.
     pub const BOOTSTRAP_DATA_FETCHED: &str = "BootstrapDataFetched";
+    /// The server has begun to boot from the network.
+    pub const NETWORK_BOOT_SERVED: &str = "NetworkBootServed";
 
     // Of a machine or a cluster.
 

@@ -216,7 +216,12 @@ fn boot_served(outcome: &Outcome<'_, PhysicalHost>) -> Option<Finding> {
             let message = format!("{} has fetched the bootstrap data.", fetched.by);
             Some(holds(types::BOOT_SERVED, reason::BOOTSTRAP_DATA_FETCHED, &message))
         }
-        (None, None) => None,
+        (None, None) if session.steps.is_empty() => None,
+        (None, None) => {
+            let said = session.steps.iter().map(|step| format!("{} at {}", step.step, step.at.0.strftime("%H:%M:%S")));
+            let message = format!("The server boots from the network: {}.", said.collect::<Vec<_>>().join(", "));
+            Some(holds(types::BOOT_SERVED, reason::NETWORK_BOOT_SERVED, &message))
+        }
     }
 }
 

@@ -240,9 +240,15 @@ impl Deliveries {
         &self.depot
     }
 
-    pub(super) fn note_step(&self, delivery: &Delivery, step: Step, from: IpAddr) {
+    /// A server has come so far, as somebody with this address tells.
+    pub(super) fn note_step(&self, delivery: &Delivery, step: Step, by: String) {
+        self.means.metrics.boot_step(match step {
+            Step::Offered => "offered",
+            Step::Asked => "asked",
+            Step::Fetched(_) => "fetched",
+        });
         if let Some(served) = self.find(&delivery.holder.deployment) {
-            self.inbox.note(served, step, from);
+            self.inbox.note(served, step, by);
         }
     }
 
@@ -360,7 +366,7 @@ impl Directory for Deliveries {
     }
 
     fn note(&self, delivery: &Delivery, step: Step, from: IpAddr) {
-        self.note_step(delivery, step, from);
+        self.note_step(delivery, step, from.to_canonical().to_string());
     }
 
     fn bootstrap<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Bootstrap, Unavailable>> {

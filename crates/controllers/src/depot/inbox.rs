@@ -27,7 +27,7 @@ const QUIET_FOR: Duration = Duration::from_mins(1);
 const REMEMBERED: usize = 4096;
 /// What a sentence may have in the object.
 const MESSAGE_LIMIT: usize = 1024;
-/// A probe that reports again before this time has passed has nothing new to tell.
+/// Whoever tells the same again before this time has passed has nothing new to tell.
 const REPORT_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
 /// Steps of a boot that are kept.
@@ -127,20 +127,28 @@ impl Inbox {
     }
 
     /// Records a step of a boot from the network, in the background. What a server asks again and again is not recorded each time.
-    pub(super) fn note(&self, served: Served, step: Step, from: IpAddr) {
-        let name = step_name(step);
-        if !matches!(step, Step::Fetched(_)) && !self.is_news(&format!("{} {name}", served.id()), "step") {
+    pub(super) fn note(&self, served: Served, step: Step, by: String) {
+        let (name, is_fetched) = (step_name(step), matches!(step, Step::Fetched(_)));
+        if !is_fetched && !self.is_news(&format!("{} {name}", served.id()), "step") {
             return;
         }
-        let noted = BootStep { step: name, by: from.to_canonical().to_string(), at: Time(self.clock.now()) };
+        let noted = BootStep { step: name, by, at: Time(self.clock.now()) };
         let sessions = self.sessions_of(&served);
         self.tasks.spawn(async move {
             let written = change(sessions, &served, |session| {
+                let known = session.steps.iter().find(|known| known.step == noted.step);
+                if known.is_some_and(|known| noted.at.0.duration_since(known.at.0) < REPORT_AGAIN) {
+                    return Ok(((), false));
+                }
                 session.steps.retain(|known| known.step != noted.step);
                 if session.steps.len() >= STEPS {
                     session.steps.remove(0);
                 }
                 session.steps.push(noted.clone());
+                if is_fetched {
+                    // What went wrong before is over.
+                    session.problem = None;
+                }
                 Ok(((), true))
             });
             if let Err(why) = written.await {

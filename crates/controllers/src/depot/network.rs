@@ -1,6 +1,6 @@
 //! What clients of DHCP and TFTP are told: who they are, and which file they load first.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use boot::dhcp::Hosts;
 use boot::links::Part;
@@ -41,7 +41,7 @@ impl Hosts for Deliveries {
         info!(mac = %request.mac, %file, kind = ?reply.kind, "told a server what to load");
         let uuid = request.uuid.map(|uuid| uuid.to_string()).unwrap_or_default();
         if let (_, Boots::Payload(delivery)) = self.plan(&request.mac.to_string(), &uuid) {
-            self.note_step(&delivery, Step::Offered, IpAddr::V4(*reply.to.address().ip()));
+            self.note_step(&delivery, Step::Offered, request.mac.to_string());
         }
     }
 

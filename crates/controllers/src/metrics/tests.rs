@@ -62,6 +62,7 @@ fn something_of_everything() -> Metrics {
     metrics.act("PowerOff", true);
     metrics.act("PowerOff", false);
     metrics.registry_refused("TicketRefused");
+    metrics.boot_step("asked");
     metrics.fault("beskar7", "Unreachable");
     metrics.api_write("beskar7", "status", true);
     metrics.api_write("beskar7", "anchor", false);

@@ -107,7 +107,8 @@ impl Scene<'_> {
             }
             None => {
                 let until = pace::later(self.boot_began(), pace::BOOT_LIMIT);
-                self.await_boot(Waiting::Booting, until, seen)
+                let waiting = if self.is_served() { Waiting::Fetching } else { Waiting::Booting };
+                self.await_boot(waiting, until, seen)
             }
         }
     }

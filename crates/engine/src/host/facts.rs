@@ -30,6 +30,8 @@ pub enum Waiting {
     LookingAtPower,
     /// The server to use its boot override.
     Booting,
+    /// The server to fetch what it is to boot from the network.
+    Fetching,
     /// The BMC to show that the override was used, although a system has started.
     BootOverrideUnused,
     /// A probe to report.
@@ -101,7 +103,7 @@ pub enum Waiting {
 
 impl Waiting {
     /// Every name but those of faults.
-    pub const NAMES: [&str; 26] = [
+    pub const NAMES: [&str; 27] = [
         "Registering",
         "WaitingForServerOff",
         "WaitingForWipe",
@@ -111,6 +113,7 @@ impl Waiting {
         "LookingAtBoot",
         "LookingAtPower",
         "Booting",
+        "FetchingBoot",
         "BootOverrideUnused",
         "Probing",
         "SettlingBoot",
@@ -153,6 +156,7 @@ impl Waiting {
             Self::LookingAtBoot => "LookingAtBoot",
             Self::LookingAtPower => "LookingAtPower",
             Self::Booting => "Booting",
+            Self::Fetching => "FetchingBoot",
             Self::BootOverrideUnused => "BootOverrideUnused",
             Self::Probing => "Probing",
             Self::SettlingBoot => "SettlingBoot",
@@ -192,6 +196,7 @@ impl Waiting {
             Self::LookingAtBoot,
             Self::LookingAtPower,
             Self::Booting,
+            Self::Fetching,
             Self::BootOverrideUnused,
             Self::Probing,
             Self::SettlingBoot,

@@ -122,6 +122,7 @@ impl Waiting {
             Self::LookingAtBoot => "Looking at the server's boot.",
             Self::LookingAtPower => "Looking at the server before changing its power.",
             Self::Booting => "Waiting for the server to use the boot override.",
+            Self::Fetching => "Waiting for the server to fetch what it is to boot from the network.",
             Self::BootOverrideUnused => {
                 "An operating system has started, but the BMC still shows the boot override as unused."
             }

@@ -104,6 +104,13 @@ async fn a_machine_is_ready_when_its_server_has_fetched_all_and_boots_its_disk_a
     assert!(site.script(&mac).await.contains("kernel --name"), "not all of it was fetched");
     assert_eq!(get(SERVER, &parts[1]).await, (200, b"an initial RAM disk".to_vec()));
     world.wait_for_ready("node-01").await;
+    let served = world.host(HOST).await.status.unwrap();
+    let served = served.conditions.iter().find(|condition| condition.type_ == "BootServed").unwrap();
+    assert_eq!(served.reason, "NetworkBootServed");
+    assert!(
+        ["asked at ", ", kernel at ", ", initrd-0 at "].iter().all(|said| served.message.contains(said)),
+        "{served:?}"
+    );
     testkit::wait_for("the next boot to be the disk's", trials::world::SOON, async || {
         site.script(&mac).await.contains("boots its disk").then_some(())
     })
