@@ -170,7 +170,7 @@ fn boot_files(folder: &Path) -> anyhow::Result<BTreeMap<String, Bytes>> {
     if files.is_empty() {
         warn!(
             folder = %folder.display(),
-            "no iPXE there, so servers whose firmware is not iPXE cannot boot from the network; install Debian's package ipxe, or name its folder with --boot-files"
+            "no iPXE there, so servers whose firmware is not iPXE cannot boot from the network; get it with `beskar7 assets fetch`, or install Debian's package ipxe, and name its folder with --boot-files"
         );
     } else if !missing.is_empty() {
         info!(folder = %folder.display(), ?missing, "some boot files are missing");

@@ -5,7 +5,7 @@ use std::future::Future;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
-use crate::{apply, completion, crds, demo, hosts, power, roles, run, show, sim, standalone, version};
+use crate::{apply, assets, completion, crds, demo, hosts, power, roles, run, show, sim, standalone, version};
 
 const ABOUT: &str = "\
 Turns racks of servers into Kubernetes nodes.
@@ -62,6 +62,9 @@ enum Command {
     /// Pretend to be BMCs and servers
     #[command(long_about = sim::ABOUT, after_help = sim::EXAMPLES, mut_args(|arg| arg.hide_env(true)))]
     Sim(sim::Args),
+    /// Get and check the files that servers load first from the network
+    #[command(long_about = assets::ABOUT, after_help = assets::EXAMPLES)]
+    Assets(assets::Args),
     /// Print the custom resource definitions
     #[command(after_help = crds::EXAMPLES)]
     Crds(crds::Args),
@@ -89,6 +92,7 @@ impl Cli {
             Command::Apply(args) => block_on(apply::execute(&args)),
             Command::Power(args) => block_on(power::execute(&args)),
             Command::Sim(args) => sim::execute(&args),
+            Command::Assets(args) => assets::execute(&args),
             Command::Crds(args) => crds::execute(&args),
             Command::Roles(args) => roles::execute(&args),
             Command::Completion(args) => completion::execute(&args),

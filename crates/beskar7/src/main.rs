@@ -2,6 +2,7 @@
 
 mod access;
 mod apply;
+mod assets;
 mod boot_args;
 mod cli;
 mod completion;

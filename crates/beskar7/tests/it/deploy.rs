@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -76,7 +77,7 @@ async fn with_tools(tools: &[(&str, &str)], arguments: &[&str]) -> Result<String
     let scratch = tempfile::tempdir().unwrap();
     let (bin, note) = (scratch.path().join("bin"), scratch.path().join("told"));
     std::fs::create_dir(&bin).unwrap();
-    for program in ["bash", "sh", "make", "dirname", "git", "env"] {
+    for program in ["bash", "sh", "make", "dirname", "git", "env", "mktemp", "rm", "rmdir", "mkdir"] {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().await.unwrap();
         let found = String::from_utf8(found.stdout).unwrap();
         std::os::unix::fs::symlink(found.trim(), bin.join(program)).unwrap();
@@ -120,6 +121,56 @@ async fn the_image_is_built_and_pushed_with_the_tool_that_works() {
         let complaint = with_tools(&[podman], &[target]).await.unwrap_err();
         assert!(complaint.contains("name the image, such as IMG=registry.example/beskar7:v0.1.0"), "{complaint}");
     }
+}
+
+#[tokio::test]
+async fn the_image_of_the_boot_files_is_built_from_no_files_of_ours() {
+    let image = "IMG=registry.example/beskar7-boot-files:v1";
+    let seen = ("podman", "for folder; do :; done; rmdir \"$folder\" || exit 1; mkdir \"$folder\"");
+    let told = with_tools(&[seen], &["docker-build-assets", image]).await.unwrap();
+    let (begin, folder) = told.trim_end().rsplit_once(' ').unwrap();
+    assert!(
+        begin.starts_with("podman build -f ") && begin.ends_with("-t registry.example/beskar7-boot-files:v1"),
+        "{told}"
+    );
+    assert!(begin.contains("/Containerfile.assets "), "{told}");
+    assert!(!std::path::Path::new(folder).exists(), "it is left behind: {folder}");
+    let complaint = with_tools(&[("podman", "")], &["docker-build-assets"]).await.unwrap_err();
+    assert!(complaint.contains("name the image"), "{complaint}");
+}
+
+/// The component in a kustomization of one's own, as its comment shows it.
+#[tokio::test]
+async fn the_boot_files_are_copied_to_where_the_operator_looks_for_them() {
+    let scratch = tempfile::tempdir().unwrap();
+    // kustomize takes no absolute paths.
+    let up = "../".repeat(scratch.path().canonicalize().unwrap().components().count() - 1);
+    let config =
+        format!("{up}{}", workspace().join("config").canonicalize().unwrap().strip_prefix("/").unwrap().display());
+    let own = format!(
+        "resources: [{config}/default]\ncomponents: [{config}/boot-assets]\nimages:\n\
+         - {{name: image.invalid/beskar7-boot-files, newName: registry.example/files, newTag: v2}}\n"
+    );
+    std::fs::write(scratch.path().join("kustomization.yaml"), own).unwrap();
+    let config = format!("CONFIG={}", scratch.path().display());
+    let applied = deploy(&["IMG=registry.example/beskar7:v1", &config]).await.unwrap();
+    let deployment = applied.split("\n---\n").find(|object| object.contains("\nkind: Deployment\n")).unwrap();
+    let deployment: Value = serde_saphyr::from_str(deployment).unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    let (copier, operator) = (&pod["initContainers"][0], &pod["containers"][0]);
+    assert_eq!(copier["image"], "registry.example/files:v2");
+    assert_eq!(copier["securityContext"], operator["securityContext"]);
+    let mount = |container: &Value| {
+        let mounts = container["volumeMounts"].as_array().unwrap();
+        mounts.iter().find(|mount| mount["name"] == "boot-files").unwrap()["mountPath"].clone()
+    };
+    // Where the image's own command copies them to.
+    let containerfile = std::fs::read_to_string(workspace().join("Containerfile.assets")).unwrap();
+    assert!(containerfile.contains(r#"CMD ["/bin/cp", "-R", "/boot-files/.", "/mnt"]"#));
+    assert_eq!(mount(copier), "/mnt");
+    let variables = operator["env"].as_array().unwrap();
+    let files = variables.iter().find(|variable| variable["name"] == "BESKAR7_BOOT_FILES").unwrap();
+    assert_eq!(mount(operator), files["value"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 )]
 
 mod apply;
+mod assets;
 mod cli;
 mod deploy;
 mod docs;
