@@ -10,10 +10,10 @@ BINARY ?=
 build docker-build release: export BESKAR7_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test soak lint fmt manifests docs install uninstall docker-build docker-push deploy undeploy release run standalone demo bench bench-api bench-machines bench-metal3 bench-servers bench-iso
+.PHONY: help setup build test soak lint fmt manifests docs install uninstall docker-build docker-build-assets docker-push deploy undeploy release run standalone demo bench bench-api bench-machines bench-metal3 bench-servers bench-iso
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Build or install the parts that tests run against (once, about a quarter of an hour)
 	@hack/setup all
@@ -49,6 +49,9 @@ uninstall: ## Remove the CRDs, and with them all resources, from the current clu
 
 docker-build: ## Build the image IMG with docker, podman or buildah
 	@hack/image build "$(IMG)" "$(BINARY)"
+
+docker-build-assets: ## Build the image IMG of the boot files that are not ours, for config/boot-assets
+	@hack/image build-assets "$(IMG)"
 
 docker-push: ## Push the image IMG to its registry
 	@hack/image push "$(IMG)"
