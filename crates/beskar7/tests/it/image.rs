@@ -299,6 +299,74 @@ async fn the_containerfile_builds_from_the_sources_that_it_is_given() {
     assert!(image.command(&["version"]).status().await.unwrap().success());
 }
 
+/// Everything but Debian: in its place stands busybox, with an apt-get that has one package in place of two.
+#[tokio::test]
+#[ignore = "needs a release: hack/test image"]
+async fn the_image_of_the_boot_files_holds_them_their_licences_and_a_way_to_copy_them() {
+    let workshop = Workshop::new();
+    let (debian, tree) = (workshop.0.path().join("debian"), workshop.0.path().join("tree"));
+    let busybox = testkit::part("vm").join("busybox");
+    fs::create_dir_all(debian.join("bin")).unwrap();
+    fs::copy(&busybox, debian.join("bin/busybox")).unwrap();
+    for program in ["sh", "mkdir", "cp", "chmod", "test", "sed", "sha256sum", "dpkg-deb"] {
+        std::os::unix::fs::symlink("busybox", debian.join("bin").join(program)).unwrap();
+    }
+    fs::write(debian.join("bin/apt-get"), "#!/bin/sh -e\ntest \"$1\" = update || cp /*.deb .\n").unwrap();
+    fs::set_permissions(debian.join("bin/apt-get"), fs::Permissions::from_mode(0o755)).unwrap();
+
+    for folder in ["DEBIAN", "bin", "boot", "usr/lib/ipxe", "usr/share/doc/ipxe", "usr/share/doc/busybox-static"] {
+        fs::create_dir_all(tree.join(folder)).unwrap();
+    }
+    let control =
+        "Package: ipxe\nVersion: 1.0-2\nArchitecture: all\nMaintainer: A <a@example.org>\nDescription: test\n";
+    fs::write(tree.join("DEBIAN/control"), control).unwrap();
+    for name in ["undionly.kpxe", "snponly.efi"] {
+        fs::copy(Path::new("/usr/lib/ipxe").join(name), tree.join("usr/lib/ipxe").join(name)).unwrap();
+    }
+    // As Debian 12 has it.
+    fs::copy("/usr/lib/ipxe/ipxe.efi", tree.join("boot/ipxe.efi")).unwrap();
+    std::os::unix::fs::symlink("/boot/ipxe.efi", tree.join("usr/lib/ipxe/ipxe.efi")).unwrap();
+    fs::copy(&busybox, tree.join("bin/busybox")).unwrap();
+    for package in ["ipxe", "busybox-static"] {
+        fs::write(tree.join("usr/share/doc").join(package).join("copyright"), "its licence").unwrap();
+    }
+    let (tree, package) = (tree.to_str().unwrap(), debian.join("ipxe_1.0-2_all.deb"));
+    run("dpkg-deb", &["--root-owner-group", "-Zgzip", "-b", tree, package.to_str().unwrap()], &[]).await;
+    let recipe = workshop.path("debian.Containerfile");
+    fs::write(&recipe, "FROM scratch\nCOPY . /\n").unwrap();
+    let folder = debian.to_str().unwrap();
+    workshop.run("buildah", &["build", "--quiet", "-f", &recipe, "-t", "localhost/debian", folder]).await;
+
+    let flags = "IMAGE_FLAGS=--pull=false --build-arg=DEBIAN=localhost/debian";
+    workshop.run("make", &["docker-build-assets", &format!("IMG={IMAGE}"), flags]).await;
+    let image = workshop.unpack().await;
+    let files: Vec<_> = image.listing().into_iter().filter(|line| !line.contains("/ ")).collect();
+    assert_eq!(
+        files,
+        [
+            "bin/cp 755 0",
+            "boot-files/SOURCE 644 0",
+            "boot-files/ipxe.efi 644 0",
+            "boot-files/snponly.efi 644 0",
+            "boot-files/undionly.kpxe 644 0",
+            "usr/share/doc/busybox-static/copyright 644 0",
+            "usr/share/doc/ipxe/copyright 644 0",
+        ]
+    );
+    assert_eq!(image.config["config"]["User"], "65532:65532");
+
+    // As the Deployment runs it.
+    let mounted = image.root.join("mnt");
+    fs::create_dir(&mounted).unwrap();
+    fs::set_permissions(&mounted, fs::Permissions::from_mode(0o777)).unwrap();
+    let command: Vec<_> = image.config["config"]["Cmd"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let mut copy = Command::new("chroot");
+    copy.args(["--userspec=65532:65532", "--groups=65532"]).arg(&image.root).args(command);
+    assert!(copy.status().await.unwrap().success());
+    let told = beskar7(&["assets", "check", "--boot-files", mounted.to_str().unwrap()]).await.ok();
+    assert_eq!(told.matches("  ok     1.0-2").count(), 4, "{told}");
+}
+
 #[tokio::test]
 #[ignore = "needs a release: hack/test image"]
 async fn a_binary_that_needs_libraries_is_not_put_into_an_image() {
