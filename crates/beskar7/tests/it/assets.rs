@@ -67,7 +67,7 @@ fn gz(bytes: &[u8]) -> Vec<u8> {
 fn ar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = b"!<arch>\n".to_vec();
     for (name, content) in members {
-        write!(archive, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 100_644, content.len()).unwrap();
+        writeln!(archive, "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`", 0, 0, 0, 100_644, content.len()).unwrap();
         archive.extend(*content);
         if content.len() % 2 == 1 {
             archive.push(b'\n');
