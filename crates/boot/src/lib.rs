@@ -10,6 +10,7 @@ pub mod ipxe;
 pub mod iso;
 pub mod kind;
 pub mod links;
+pub mod neighbours;
 pub mod os;
 pub mod serve;
 pub mod tftp;
