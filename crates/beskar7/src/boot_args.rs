@@ -17,6 +17,7 @@ use controllers::depot::{BootConfig, DhcpConfig, NetworkConfig};
 use netboot::dhcp::LOADERS;
 use tracing::{info, warn};
 
+use crate::dhcp_args::ReservationArgs;
 use crate::run::{Bind, bind};
 
 #[derive(Debug, clap::Args)]
@@ -46,9 +47,11 @@ pub(crate) struct BootArgs {
     /// Serve what servers boot from the network over HTTP; your DHCP server sends iPXE to <BOOT_URL>/ipxe/boot.ipxe
     #[arg(long, env = "BESKAR7_NETWORK_BOOT")]
     network_boot: bool,
-    /// Answer servers that boot from the network by DHCP: proxy beside the DHCP server of the site, which gives the addresses. Implies --network-boot
-    #[arg(long, value_name = "MODE", default_value = "off", env = "BESKAR7_DHCP", value_parser = ["off", "proxy"])]
+    /// Answer servers that boot from the network by DHCP: proxy beside the DHCP server of the site, which gives the addresses; reservation where there is none, with addresses for known hosts only. Implies --network-boot
+    #[arg(long, value_name = "MODE", default_value = "off", env = "BESKAR7_DHCP", value_parser = ["off", "proxy", "reservation"])]
     dhcp: String,
+    #[command(flatten)]
+    reservation: ReservationArgs,
     /// Network interfaces on which DHCP and TFTP are answered
     #[arg(long, value_name = "NAME", value_delimiter = ',', env = "BESKAR7_BOOT_INTERFACES")]
     boot_interfaces: Vec<String>,
@@ -92,19 +95,6 @@ impl BootArgs {
             }
             _ => None,
         };
-        let roots = self.boot_ca_bundle.as_deref().map(|path| read(path, "--boot-ca-bundle")).transpose()?;
-        let roots = roots.map(String::from_utf8).transpose().context("--boot-ca-bundle is not a PEM file")?;
-        let guard = Guard::allowing(self.boot_allow_networks.iter().copied());
-        let fetcher = Fetcher::new(guard, roots.as_deref(), Patience::default()).context("--boot-ca-bundle")?;
-        let fetcher = match self.boot_cache.as_deref().filter(|folder| !folder.as_os_str().is_empty()) {
-            Some(folder) => {
-                let cache = Cache::open(folder, u64::from(self.boot_cache_size) << 30);
-                let cache =
-                    cache.with_context(|| format!("--boot-cache: cannot keep images in {}", folder.display()))?;
-                fetcher.with_cache(Arc::new(cache))
-            }
-            None => fetcher,
-        };
         let listener = TcpListener::bind(address).with_context(|| {
             format!("the boot service cannot listen on {address}: choose another address with --boot-bind-address")
         })?;
@@ -113,9 +103,31 @@ impl BootArgs {
             links,
             listener: Arc::new(listener),
             tls,
-            fetcher,
+            fetcher: self.fetcher(&[])?,
             key_namespace: key_namespace.to_owned(),
         }))
+    }
+
+    /// What reads users' images, also from these networks.
+    pub(crate) fn fetcher(&self, also: &[Network]) -> anyhow::Result<Fetcher> {
+        let roots = self.boot_ca_bundle.as_deref().map(|path| read(path, "--boot-ca-bundle")).transpose()?;
+        let roots = roots.map(String::from_utf8).transpose().context("--boot-ca-bundle is not a PEM file")?;
+        let guard = Guard::allowing(self.boot_allow_networks.iter().chain(also).copied());
+        let fetcher = Fetcher::new(guard, roots.as_deref(), Patience::default()).context("--boot-ca-bundle")?;
+        match self.boot_cache.as_deref().filter(|folder| !folder.as_os_str().is_empty()) {
+            Some(folder) => {
+                let cache = Cache::open(folder, u64::from(self.boot_cache_size) << 30);
+                let cache =
+                    cache.with_context(|| format!("--boot-cache: cannot keep images in {}", folder.display()))?;
+                Ok(fetcher.with_cache(Arc::new(cache)))
+            }
+            None => Ok(fetcher),
+        }
+    }
+
+    /// The boot files that there are.
+    pub(crate) fn files(&self) -> anyhow::Result<BTreeMap<String, Bytes>> {
+        boot_files(&self.boot_files)
     }
 }
 
@@ -123,10 +135,11 @@ impl BootArgs {
     /// How servers are served that boot from the network, if they are.
     fn network(&self, links: &Links) -> anyhow::Result<Option<NetworkConfig>> {
         let answers = self.dhcp != "off";
+        self.reservation.check(&self.dhcp, &self.boot_interfaces)?;
         if !answers && !self.network_boot {
             if !self.boot_interfaces.is_empty() {
                 bail!(
-                    "--boot-interfaces says where DHCP and TFTP are answered: say with --dhcp proxy or --network-boot that they are, or leave it out"
+                    "--boot-interfaces says where DHCP and TFTP are answered: say with --dhcp or --network-boot that they are, or leave it out"
                 );
             }
             return Ok(None);
@@ -143,12 +156,16 @@ impl BootArgs {
                 self.dhcp
             );
         }
-        let files = boot_files(&self.boot_files)?;
-        let sockets = self.boot_interfaces.iter().filter(|_| answers).map(|interface| Sockets::open(interface, true));
+        let files = self.files()?;
+        let gives_addresses = self.dhcp == "reservation";
+        let interfaces = self.boot_interfaces.iter().filter(|_| answers);
+        let sockets = interfaces.map(|interface| Sockets::open(interface, !gives_addresses));
         let sockets = sockets.collect::<Result<Vec<_>, _>>().context("--boot-interfaces")?;
         let tftp = self.boot_interfaces.iter().map(|interface| open_tftp(interface)).collect::<Result<Vec<_>, _>>();
         let tftp = tftp.context("--boot-interfaces")?;
-        let dhcp = answers.then(|| DhcpConfig { sockets: Arc::new(sockets), reserves: false });
+        let reserves = sockets.first().filter(|_| gives_addresses).map(|sockets| self.reservation.reserves(sockets));
+        let reserves = reserves.transpose()?;
+        let dhcp = answers.then(|| DhcpConfig { sockets: Arc::new(sockets), reserves });
         Ok(Some(NetworkConfig { files: Arc::new(files), dhcp, tftp }))
     }
 }

@@ -8,6 +8,7 @@ mod cli;
 mod completion;
 mod crds;
 mod demo;
+mod dhcp_args;
 mod dialects;
 mod hosts;
 mod human;

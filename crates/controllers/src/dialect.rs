@@ -174,6 +174,8 @@ pub struct NetworkIdentity {
     pub macs: Vec<String>,
     /// Its UUID.
     pub uuid: Option<String>,
+    /// The address that it gets on the network from which it boots, as it was stored.
+    pub address: Option<std::net::Ipv4Addr>,
 }
 
 /// An object with everything that its dialect may look at.

@@ -188,6 +188,9 @@ impl Operator {
         );
         let brake = Arc::new(Brake::new(self.config.brake.clone()));
         self.metrics.follow_brake(brake.clone());
+        if let Some(leases) = depot.as_ref().and_then(|depot| depot.leases()) {
+            leases.wake_by(wake.clone());
+        }
         let shared = Shared {
             index,
             vault,

@@ -64,6 +64,11 @@ pub struct PhysicalHostStatus {
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub addresses: Vec<MachineAddress>,
 
+    /// The address that the server gets by DHCP on the network from which it boots, where the operator gives addresses
+    /// (--dhcp reservation). Reserved for as long as this object exists. If the address is in use elsewhere, it is replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_address: Option<String>,
+
     /// What happened to the host, oldest first. Only the last entries are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]

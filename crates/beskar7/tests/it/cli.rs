@@ -168,6 +168,8 @@ async fn values_that_make_no_sense_are_explained() {
         (&["sim", "--replay", "/nonexistent.tar.gz"], "/nonexistent.tar.gz"),
         (&["hosts", "--state", "Foo"], "hosts are never \"Foo\"; the states are Enrolling, Inspecting, Available"),
         (&["standalone", "--listen", "0"], "127.0.0.1:6443 or localhost:6443"),
+        (&["run", "--dhcp-range", "10.0.0.100"], "such as 10.0.0.100-10.0.0.199"),
+        (&["run", "--dhcp-range", "10.0.0.200-10.0.0.100"], "the first address is greater than the last one"),
         (&["hosts", "-o", "picture"], "[possible values: table, wide, name, json, yaml]"),
     ] {
         let error = beskar7(arguments).await.error();

@@ -392,3 +392,31 @@ async fn the_demo_shows_the_life_of_servers_too() {
     ];
     assert!(parts.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{said}");
 }
+
+#[tokio::test]
+async fn addresses_for_servers_that_cannot_be_given_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let boot = ["--boot-url", "http://192.0.2.5:8082", "--boot-bind-address", "127.0.0.1:0"];
+    let given = async |flags: &[&str]| {
+        let arguments = ["standalone", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+        beskar7(&[&arguments[..], &boot, flags].concat()).await.error()
+    };
+    let range = "--dhcp-range=10.0.0.100-10.0.0.199";
+    for (flags, sentence) in [
+        (
+            &["--dhcp=reservation", "--boot-interfaces=eth1"][..],
+            "--dhcp reservation needs the addresses for known hosts",
+        ),
+        (&["--dhcp=reservation", range], "--dhcp reservation needs the network interfaces on which servers boot"),
+        (
+            &["--dhcp=reservation", range, "--boot-interfaces=eth1,eth2"],
+            "name one interface with --boot-interfaces, not 2",
+        ),
+        (&["--dhcp=proxy", range, "--boot-interfaces=eth1"], "are for --dhcp reservation, which gives addresses"),
+        (&[range], "are for --dhcp reservation, which gives addresses"),
+    ] {
+        let said = given(flags).await;
+        assert!(said.contains(sentence), "{flags:?} is not told {sentence:?}, but:\n{said}");
+    }
+}

@@ -95,7 +95,12 @@ impl HostDialect for PhysicalHosts {
         let details = host.status.as_ref().and_then(|status| status.hardware_details.as_ref());
         let hardware = details.map(Inventory::unpack).unwrap_or_default();
         let cards = hardware.nics.iter().filter_map(|nic| nic.mac_address.clone());
-        NetworkIdentity { macs: cards.chain(host.spec.boot_mac_address.clone()).collect(), uuid: hardware.uuid }
+        let address = host.status.as_ref().and_then(|status| status.boot_address.as_ref()?.parse().ok());
+        NetworkIdentity {
+            macs: cards.chain(host.spec.boot_mac_address.clone()).collect(),
+            uuid: hardware.uuid,
+            address,
+        }
     }
 
     fn connection(view: &View<'_, PhysicalHost>, anchor: Option<&Anchor>) -> Result<Connection, Failure> {
@@ -304,7 +309,12 @@ fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Or
         let recipe = match network(host, claim, anchor.as_ref(), depot).transpose() {
             Err(failure) => Err(failure),
             Ok(Some(_)) if depot.is_none_or(|depot| !depot.serves_network()) => Err(network_boot_missing()),
-            Ok(Some(Shipment { cargo: Cargo::Network(payload), .. })) => Ok(payload),
+            Ok(Some(Shipment { cargo: Cargo::Network(payload), .. })) => {
+                match depot.and_then(|depot| no_address(host, depot)) {
+                    Some(failure) => Err(failure),
+                    None => Ok(payload),
+                }
+            }
             Ok(_) => Ok(Payload::Site),
         };
         let recipe = recipe.map(|payload| Recipe::Network { protocol, payload, starts });
@@ -320,6 +330,13 @@ fn order(host: &PhysicalHost, claim: &Claim, depot: Option<&Depot>) -> Option<Or
         }
     };
     Some(Order { deployment, gate: None, recipe: recipe.map(|url| Recipe::Iso { url, starts }) })
+}
+
+/// Why a server that gets its address from us cannot boot from the network: there is no address for it.
+fn no_address(host: &PhysicalHost, depot: &Depot) -> Option<Failure> {
+    let has_address = host.status.as_ref().is_some_and(|status| status.boot_address.is_some());
+    let sentence = depot.leases().filter(|_| !has_address)?.exhausted()?;
+    Some(Failure::new(Kind::OrderInvalid, sentence))
 }
 
 /// The id of a deployment by network boot.

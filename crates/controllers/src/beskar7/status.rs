@@ -12,7 +12,9 @@ use jiff::Timestamp;
 use super::findings::{holds, put, time};
 use super::words::HostWords;
 use super::{conditions, hardware};
+use crate::depot::Depot;
 use crate::dialect::Outcome;
+use crate::object::ObjectId;
 
 /// The whole status. Whatever is not in it is removed from the object.
 pub(super) fn project(outcome: &Outcome<'_, PhysicalHost>) -> PhysicalHostStatus {
@@ -40,6 +42,7 @@ pub(super) fn project(outcome: &Outcome<'_, PhysicalHost>) -> PhysicalHostStatus
     if let Some(seen) = outcome.seen {
         see(&mut status, seen);
     }
+    status.boot_address = boot_address(outcome, &status);
     let useless = useless(outcome, &status);
     if let Some(failure) = &useless {
         status.ready = Some(false);
@@ -85,6 +88,24 @@ fn see(status: &mut PhysicalHostStatus, seen: &Seen) {
     if let Some(health) = seen.health.rollup.as_ref().or(seen.health.health.as_ref()) {
         status.health = Some(health.clone());
     }
+}
+
+/// The address that the server gets on the network from which it boots, where we give addresses. Stored before it is offered.
+fn boot_address(outcome: &Outcome<'_, PhysicalHost>, status: &PhysicalHostStatus) -> Option<String> {
+    let stored = status.boot_address.clone();
+    let Some(leases) = outcome.depot.and_then(Depot::leases) else { return stored };
+    let is_new = stored.is_none();
+    if is_new && (outcome.step.record.phase == Phase::Deleting || !is_known_on_the_network(outcome.host, status)) {
+        return None;
+    }
+    let before = stored.and_then(|address| address.parse().ok());
+    leases.address(&ObjectId::of(outcome.host), before, outcome.now).map(|address| address.to_string())
+}
+
+/// Whether the server would be recognised by a MAC address.
+fn is_known_on_the_network(host: &PhysicalHost, status: &PhysicalHostStatus) -> bool {
+    let has_cards = |details: &Inventory| details.unpack().nics.iter().any(|nic| nic.mac_address.is_some());
+    host.spec.boot_mac_address.is_some() || status.hardware_details.as_ref().is_some_and(has_cards)
 }
 
 /// A paused host keeps its status, but for what was seen, and says that it is paused.

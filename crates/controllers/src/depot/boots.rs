@@ -1,6 +1,7 @@
 //! Which host a client of the network is, and what it may boot.
 
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
 
 use engine::host::{Anchor, BootPlan, Goal, LastBoot, boot_plan};
 use jiff::Timestamp;
@@ -21,6 +22,8 @@ pub(super) struct Boots {
 struct Known {
     macs: Vec<Mac>,
     uuid: Option<Uuid>,
+    /// The address that it has from us.
+    address: Option<Ipv4Addr>,
     ordered: Ordered,
 }
 
@@ -48,13 +51,18 @@ impl Boots {
         if !is_same {
             self.clients = None;
         }
-        self.hosts.insert(host, Known { macs, uuid, ordered });
+        self.hosts.insert(host, Known { macs, uuid, address: identity.address, ordered });
     }
 
     pub(super) fn remove(&mut self, host: &ObjectId) {
         if self.hosts.remove(host).is_some() {
             self.clients = None;
         }
+    }
+
+    /// The address that a host has stored.
+    pub(super) fn address(&self, host: &ObjectId) -> Option<Ipv4Addr> {
+        self.hosts.get(host)?.address
     }
 
     /// Which host a client is, or why it is none.

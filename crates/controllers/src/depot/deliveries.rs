@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::ready;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use boot::serve::registry::{Probe, Refusal, Registry};
@@ -20,7 +20,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::{Api, Resource as _};
 use netboot::client::{Mac, Uuid};
-use netboot::dhcp::Request;
+use netboot::dhcp::{Lease, Request};
 use netboot::strangers::Strangers;
 use serde_json::json;
 use tracing::{debug, info};
@@ -31,7 +31,7 @@ use super::{Cargo, Configuration, Depot, Sessions, Shipment};
 use crate::clock::Clock;
 use crate::dialect::{HostDialect, Settings, View, known_anchor};
 use crate::metrics::Metrics;
-use crate::object::{self, ObjectId};
+use crate::object::{self, KindId, ObjectId};
 use crate::relatives::Related;
 use crate::watches::{self, Change, Selection};
 
@@ -142,15 +142,27 @@ impl Deliveries {
             Change::Seen(host) => {
                 let key = ObjectId::of(host);
                 if self.depot.serves_network() {
-                    self.known().put(key.clone(), &D::network_identity(host), self.ordered::<D>(host));
+                    let identity = D::network_identity(host);
+                    if let Some(leases) = self.depot.leases() {
+                        leases.seen(&key, identity.address);
+                    }
+                    self.known().put(key.clone(), &identity, self.ordered::<D>(host));
                 }
                 self.entries().put(key, self.served::<D>(host));
             }
             Change::Gone(key) => {
+                if let Some(leases) = self.depot.leases() {
+                    leases.gone(&key);
+                }
                 self.known().remove(&key);
                 self.entries().remove(&key);
             }
-            Change::Begin | Change::Complete => {}
+            Change::Complete => {
+                if let Some(leases) = self.depot.leases() {
+                    leases.listed(KindId::of::<D::Host>());
+                }
+            }
+            Change::Begin => {}
         });
         hosts.for_each(|_| ready(())).await;
     }
@@ -238,6 +250,16 @@ impl Deliveries {
 
     pub(super) fn depot(&self) -> &Depot {
         &self.depot
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        self.means.clock.as_ref()
+    }
+
+    /// What a host that asks for its address is told: what its status says, as this replica sees it.
+    pub(super) fn lease(&self, host: &ObjectId, relay: Option<Ipv4Addr>) -> Option<Lease> {
+        let stored = self.known().address(host)?;
+        self.depot.leases()?.lease(stored, relay, self.means.clock.now())
     }
 
     /// A server has come so far, as somebody with this address tells.

@@ -8,6 +8,7 @@ mod deliveries;
 mod image_check;
 mod inbox;
 mod key;
+mod leases;
 mod network;
 mod sessions;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use boot::fetch::Fetcher;
 use boot::links::{LinkError, Links};
+use boot::neighbours::Neighbours;
 use boot::os::Family;
 use boot::serve::network::Network;
 use boot::serve::{Images, IsoOrder, Limits, Service};
@@ -36,6 +38,8 @@ pub use self::deliveries::{BootState, Probed};
 pub(crate) use self::deliveries::{Deliveries, Means};
 pub(crate) use self::image_check::{Check, ImageCheck, ImageWords, Question};
 pub use self::key::KeyError;
+pub(crate) use self::leases::Leases;
+pub use self::leases::{RangeError, Reservations};
 pub use self::sessions::{Session, Sessions};
 
 /// How the boot service runs.
@@ -71,8 +75,17 @@ pub struct NetworkConfig {
 pub struct DhcpConfig {
     /// The sockets on each interface.
     pub sockets: Arc<Vec<boot::dhcp::Sockets>>,
-    /// Whether known hosts get their addresses from us.
-    pub reserves: bool,
+    /// The addresses that known hosts get from us; `None` if the DHCP server of the site gives them.
+    pub reserves: Option<Reserves>,
+}
+
+/// What it takes to give known hosts their addresses.
+#[derive(Debug, Clone)]
+pub struct Reserves {
+    /// Which addresses.
+    pub reservations: Reservations,
+    /// Who else is on that network.
+    pub neighbours: Arc<Neighbours>,
 }
 
 /// How the boot service serves servers that boot from the network.
@@ -141,6 +154,7 @@ pub struct Depot {
     images: Arc<Images>,
     fetcher: Fetcher,
     network: Option<NetworkConfig>,
+    leases: Option<Leases>,
 }
 
 impl Depot {
@@ -158,7 +172,10 @@ impl Depot {
 
     fn new(links: Links, key: Key, fetcher: Fetcher, network: Option<NetworkConfig>) -> Self {
         let images = Arc::new(Images::new(fetcher.clone()));
-        Self { links, key, images, fetcher, network }
+        let dhcp = network.as_ref().and_then(|network| network.dhcp.as_ref());
+        let reserves = dhcp.and_then(|dhcp| dhcp.reserves.clone());
+        let leases = reserves.map(|reserves| Leases::new(reserves.reservations, reserves.neighbours));
+        Self { links, key, images, fetcher, network, leases }
     }
 
     /// One that fetches nothing, with a key of its own.
@@ -215,7 +232,7 @@ impl Depot {
                 let all = dhcp.sockets.iter().map(async |sockets| {
                     let (address, interface) = (sockets.address(), sockets.interface());
                     info!(interface, %address, shares_machine = sockets.shares_machine(), "answering DHCP");
-                    if let Err(error) = sockets.serve(dhcp.reserves, deliveries.clone(), stop.clone()).await {
+                    if let Err(error) = sockets.serve(dhcp.reserves.is_some(), deliveries.clone(), stop.clone()).await {
                         warn!(interface, %error, "DHCP is not answered");
                     }
                 });
@@ -225,7 +242,12 @@ impl Depot {
                 let Some(network) = &depot.network else { return };
                 join_all(network.tftp.iter().map(|sockets| serve_tftp(sockets, &deliveries, &stop))).await;
             };
-            futures::join!(served, watched, answered, loaded);
+            let probed = async {
+                if let Some(leases) = &depot.leases {
+                    stop.run_until_cancelled(leases.probe(deliveries.clock())).await;
+                }
+            };
+            futures::join!(served, watched, answered, loaded, probed);
             deliveries.stop().await;
         })
     }
@@ -243,6 +265,11 @@ impl Depot {
     /// Whether all servers that boot from the network are served, because we answer DHCP.
     pub(crate) fn answers_dhcp(&self) -> bool {
         self.network.as_ref().is_some_and(|network| network.dhcp.is_some())
+    }
+
+    /// The addresses of hosts, if they get them from us.
+    pub(crate) fn leases(&self) -> Option<&Leases> {
+        self.leases.as_ref()
     }
 
     /// Where the BMC finds the image of a shipment, if that can be served at all.

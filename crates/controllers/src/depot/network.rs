@@ -9,7 +9,7 @@ use boot::tftp::{self, What};
 use boot::ticket::Purpose;
 use bytes::Bytes;
 use engine::host::Payload;
-use netboot::dhcp::{BIOS_LOADER, Client, Files, NoBoot, Reply, Request, Silence, UEFI_LOADER};
+use netboot::dhcp::{BIOS_LOADER, Client, Files, Kind, NoBoot, Reply, Request, Silence, UEFI_LOADER};
 use tracing::{debug, info};
 
 use super::Depot;
@@ -33,7 +33,7 @@ impl Hosts for Deliveries {
                 None
             }
         };
-        Some(Client { boot, lease: None })
+        Some(Client { boot, lease: self.lease(&host, request.giaddr) })
     }
 
     fn answered(&self, request: &Request, reply: &Reply) {
@@ -46,6 +46,10 @@ impl Hosts for Deliveries {
     }
 
     fn silent(&self, request: &Request, why: &Silence) {
+        // Each replica hears it, whichever of them the host had its address from: also the one that reserves another address.
+        if request.kind == Kind::Decline {
+            self.note_decline(request);
+        }
         match why {
             Silence::Unknown
             | Silence::ForTheSite
@@ -53,6 +57,19 @@ impl Hosts for Deliveries {
                 debug!(mac = %request.mac, %why, "DHCP request not answered");
             }
             _ => info!(mac = %request.mac, vendor = request.vendor(), %why, "DHCP request not answered"),
+        }
+    }
+}
+
+impl Deliveries {
+    fn note_decline(&self, request: &Request) {
+        let uuid = request.uuid.map(|uuid| uuid.to_string()).unwrap_or_default();
+        let (host, _) = self.plan(&request.mac.to_string(), &uuid);
+        let Some((host, leases)) = host.zip(self.depot().leases()) else { return };
+        if let Some(lease) = self.lease(&host, request.giaddr)
+            && request.requested == Some(lease.address)
+        {
+            leases.declined(&host, lease.address, self.clock().now());
         }
     }
 }

@@ -8,16 +8,17 @@ use api::beskar7::{Beskar7Machine, PhysicalHost};
 use boot::dhcp::Sockets;
 use boot::fetch::{Fetcher, Guard, Patience};
 use boot::links::Links;
+use boot::neighbours::{self, Neighbours};
 use boot::tftp;
 use bytes::Bytes;
-use controllers::depot::{BootConfig, DhcpConfig, NetworkConfig};
+use controllers::depot::{BootConfig, DhcpConfig, NetworkConfig, Reservations, Reserves};
 use kube::Api;
 use netboot::dhcp::UEFI_LOADER;
 use serde_json::json;
 use sim::qemu::{Bridge, CardRom, Lab, MachineSpec, Machines, Network};
 use sim::{Fleet, FleetSpec, Mode, Parts, PowerState};
 use tempfile::TempDir;
-use testkit::{WebServer, build_network_boot, wait_for, wait_ok};
+use testkit::{WebServer, build_network_boot, part, wait_for, wait_ok};
 use tokio::process::Child;
 use trials::world::{SOON, World, state_of};
 
@@ -34,12 +35,12 @@ struct Rack {
     kernel: String,
     initrd: String,
     _images: WebServer,
-    _dhcp: Child,
+    dhcp: Child,
     _lab: Lab,
     _folder: TempDir,
 }
 
-/// Where the DHCP server of the site is.
+/// Where the DHCP server of the site is, if there is one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Site {
     /// On another machine, which knows nothing of boots.
@@ -48,12 +49,17 @@ enum Site {
     Here,
     /// On ours, and it sends iPXE to our scripts by itself: we answer no DHCP.
     DoesItAll,
+    /// There is none: our own gives addresses. Another machine has the first one of them, and would like another.
+    None,
 }
 
 /// Addresses for everybody. The last two options spare iPXE its long wait for an IPv6 router.
 const DNSMASQ: &str = "exec dnsmasq --keep-in-foreground --conf-file=/dev/null --pid-file --user=root --port=0 --bind-interfaces \
     --no-ping --dhcp-authoritative --dhcp-leasefile=/dev/null --dhcp-range=10.77.0.100,10.77.0.199,255.255.255.0,1h \
     --enable-ra --dhcp-range=fd77::,ra-only,64";
+
+/// Asks for an address until it gets one.
+const UDHCPC: &str = "udhcpc -f -q -i site -t 3 -T 1 -A 1 -s /bin/true";
 
 impl Rack {
     async fn with(prefix: &str, firmware: Mode, rom: CardRom, site: Site) -> Self {
@@ -65,10 +71,11 @@ impl Rack {
         let answers = site != Site::DoesItAll;
         let open = move || {
             let listener = TcpListener::bind((bridge.address, 8082)).unwrap();
-            let sockets = answers.then(|| Sockets::open(Bridge::INTERFACE, true).unwrap());
-            (listener, sockets, UdpSocket::bind((bridge.address, 69)).unwrap())
+            let sockets = answers.then(|| Sockets::open(Bridge::INTERFACE, site != Site::None).unwrap());
+            let reserves = (site == Site::None).then(|| reserves(bridge));
+            (listener, sockets, reserves, UdpSocket::bind((bridge.address, 69)).unwrap())
         };
-        let (listener, sockets, requests) = lab.inside(open).unwrap();
+        let (listener, sockets, reserves, requests) = lab.inside(open).unwrap();
         let inside = lab.clone();
         let tftp = tftp::Sockets::opened_by(requests, move || inside.bind_udp((bridge.address, 0).into()));
         if let Some(sockets) = &sockets {
@@ -78,7 +85,7 @@ impl Rack {
             .unwrap_or_else(|error| panic!("iPXE: {error}: run `make setup`"));
         let network = NetworkConfig {
             files: Arc::new([(UEFI_LOADER.to_owned(), Bytes::from(loader))].into()),
-            dhcp: sockets.map(|sockets| DhcpConfig { sockets: Arc::new(vec![sockets]), reserves: false }),
+            dhcp: sockets.map(|sockets| DhcpConfig { sockets: Arc::new(vec![sockets]), reserves }),
             tftp: vec![tftp],
         };
         let guard = Guard::allowing(["127.0.0.0/8".parse().unwrap()]);
@@ -106,7 +113,7 @@ impl Rack {
         let images = WebServer::start();
         let system = build_network_boot();
         let (kernel, initrd) = (images.put("vmlinuz", system.kernel), images.put("initrd", system.initrd));
-        Self { world, machines, fleet, kernel, initrd, _images: images, _dhcp: dhcp, _lab: lab, _folder: folder }
+        Self { world, machines, fleet, kernel, initrd, _images: images, dhcp, _lab: lab, _folder: folder }
     }
 
     /// Orders the kernel by hand.
@@ -153,6 +160,16 @@ impl Rack {
     }
 }
 
+/// Inside the lab: the addresses that our own DHCP server gives.
+fn reserves(bridge: Bridge) -> Reserves {
+    let mask = neighbours::mask(Bridge::INTERFACE, bridge.address).unwrap().unwrap();
+    let range = ([10, 77, 0, 100].into(), [10, 77, 0, 199].into());
+    Reserves {
+        reservations: Reservations::new(range, bridge.address, mask).unwrap(),
+        neighbours: Arc::new(Neighbours::open(Bridge::INTERFACE).unwrap()),
+    }
+}
+
 async fn start_site(lab: &Lab, site: Site) -> Child {
     let run = |program: &str, script: &str| {
         let script = script.to_owned();
@@ -171,12 +188,16 @@ async fn start_site(lab: &Lab, site: Site) -> Child {
             ),
         ),
         Site::Here => run("sh", &format!("{DNSMASQ} --interface={} --dhcp-option=60,PXEClient", Bridge::INTERFACE)),
-        Site::Elsewhere => {
+        Site::Elsewhere | Site::None => {
+            let (address, program) = match site {
+                Site::None => ("10.77.0.100", format!("exec {} {UDHCPC}", part("vm").join("busybox").display())),
+                _ => ("10.77.0.2", format!("{DNSMASQ} --interface=site")),
+            };
             let server = run(
                 "unshare",
                 &format!(
-                    "until ip link show site 2>/dev/null; do sleep 0.1; done; ip link set lo up; ip addr add 10.77.0.2/24 dev site
-                     ip addr add fd77::2/64 dev site nodad; ip link set site up; {DNSMASQ} --interface=site"
+                    "until ip link show site 2>/dev/null; do sleep 0.1; done; ip link set lo up; ip addr add {address}/24 dev site
+                     ip addr add fd77::2/64 dev site nodad; ip link set site up; {program}"
                 ),
             );
             let pid = server.id().unwrap();
@@ -282,5 +303,37 @@ async fn a_dhcp_server_of_the_site_that_does_it_all_sends_machines_to_the_boot_s
     rack.wait_for_serial("marker=its-own").await;
     rack.until("Provisioned").await;
     assert_eq!(rack.steps().await, ["asked", "kernel", "initrd-0"]);
+    rack.world.stop_operator().await;
+}
+
+#[tokio::test]
+async fn a_known_host_gets_a_free_address_and_boots_where_the_site_has_no_dhcp_server_and_nobody_else_gets_one() {
+    let mut rack = Rack::with("reserved", Mode::Uefi, CardRom::Firmware, Site::None).await;
+    // The first address is in use: that was found out by ARP.
+    let reserved = Some("10.77.0.101");
+    let has_address = |host: &PhysicalHost| host.status.as_ref().unwrap().boot_address.as_deref() == reserved;
+    rack.world.wait_within(SOON, rack.host(), "its address", has_address).await;
+    let order = json!({
+        "consumerRef": { "name": "me" },
+        "bootMode": "UEFI",
+        "networkBoot": {
+            "protocol": "PXE",
+            "imageURL": rack.kernel,
+            "format": "Kernel",
+            "initrdURLs": [rack.initrd],
+            "kernelParameters": "console=ttyS0 quiet marker=reserved",
+        },
+    });
+    rack.world.patch_spec(rack.host(), order).await;
+    rack.wait_for_serial("marker=reserved").await;
+    let host = rack.until("Provisioned").await;
+    assert!(has_address(&host), "it keeps it");
+    let sessions = rack.world.sessions().await;
+    let fetched = sessions.iter().flat_map(|session| &session.spec.steps).find(|step| step.step == "kernel").unwrap();
+    assert_eq!(Some(fetched.by.as_str()), reserved);
+    assert!(rack.dhcp.try_wait().unwrap().is_none(), "the stranger still asks");
+    rack.world.patch_spec(rack.host(), json!({ "consumerRef": null, "networkBoot": null })).await;
+    let host = rack.until("Available").await;
+    assert!(has_address(&host), "an address is the host's for as long as there is the host");
     rack.world.stop_operator().await;
 }
