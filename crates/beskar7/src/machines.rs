@@ -46,13 +46,17 @@ impl MachineArgs {
         Ok(())
     }
 
-    /// Gives the servers their machines, if they are to have some: in `folder`, unless another one was given.
-    pub(crate) fn start(&self, fleet: &Fleet, folder: Option<&Path>) -> anyhow::Result<Option<Running>> {
+    /// The network of the machines, if the servers are to have some.
+    pub(crate) fn lab(&self, fleet: &Fleet) -> anyhow::Result<Option<Lab>> {
         if !self.qemu {
             return Ok(None);
         }
         let servers: usize = fleet.bmcs().iter().map(|bmc| bmc.servers().len()).sum();
-        let lab = Lab::open(u32::try_from(servers).unwrap_or(u32::MAX)).context("--qemu")?;
+        Lab::open(u32::try_from(servers).unwrap_or(u32::MAX)).context("--qemu").map(Some)
+    }
+
+    /// Gives the servers their machines: in `folder`, unless another one was given.
+    pub(crate) fn start(&self, fleet: &Fleet, lab: Lab, folder: Option<&Path>) -> anyhow::Result<Running> {
         let (folder, removed) = if let Some(folder) = self.qemu_dir.as_deref().or(folder) {
             (std::path::absolute(folder).context("--qemu-dir")?, None)
         } else {
@@ -65,7 +69,7 @@ impl MachineArgs {
         };
         let spec = MachineSpec { firmware, ..MachineSpec::default() };
         let machines = Machines::start(fleet, &lab, spec, &folder).context("--qemu")?;
-        Ok(Some(Running { machines, lab, folder, removed }))
+        Ok(Running { machines, lab, folder, removed })
     }
 }
 

@@ -155,7 +155,8 @@ pub(crate) fn execute(args: &Args) -> anyhow::Result<()> {
 
 async fn run(args: &Args, fleet: &Fleet) -> anyhow::Result<()> {
     let shutdown = shutdown::token()?;
-    let machines = args.machines.start(fleet, None)?;
+    let lab = args.machines.lab(fleet)?;
+    let machines = lab.map(|lab| args.machines.start(fleet, lab, None)).transpose()?;
     let serving = fleet.serve(args.place.spec()).await?;
     let endpoints = serving.endpoints();
     let mut told = format!("{}\n{}", args.list(endpoints), args.usage(endpoints, serving.control_url().as_deref()));

@@ -2,6 +2,7 @@
 
 mod announce;
 mod fleet;
+mod lab;
 mod repair;
 mod site;
 
@@ -152,7 +153,7 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
         )
     })?;
     let address = listener.local_addr().context("cannot listen")?;
-    let boot = if args.api_only { None } else { args.boot.open(OWN_NAMESPACE)? };
+    let mut boot = if args.api_only { None } else { args.boot.open(OWN_NAMESPACE)? };
     if args.fleet.is_wanted() && args.ironcore.boots_probes() {
         bail!("simulated servers run no probe: leave --discovery probe out");
     }
@@ -162,10 +163,18 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
     if let Some(fleet) = &fleet {
         introduce(&kinds, fleet, &mut settings);
     }
-    let machines = match &fleet {
-        Some(fleet) => args.fleet.machines()?.start(fleet, Some(&data.join("machines")))?,
-        None => None,
-    };
+    let mut machines = None;
+    if let Some(fleet) = &fleet
+        && let Some(network) = args.fleet.machines()?.lab(fleet)?
+    {
+        let is_given = boot.is_some();
+        if !is_given {
+            boot = lab::boot_service(&network, &args.boot, OWN_NAMESPACE)?;
+        }
+        let told = lab::text(&network).filter(|_| !is_given);
+        let running = args.fleet.machines()?.start(fleet, network, Some(&data.join("machines")))?;
+        machines = Some((running, told));
+    }
     let settings = Arc::new(settings);
     let (site, check) = Site::open(data, address, &args.tls_names).await?;
     let installed = if args.api_only { Ok(()) } else { site.install_crds(&kinds).await };
@@ -184,8 +193,9 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
         "beskar7 runs alone"
     );
     output::print(&announce::text(&site, folder, fleet.as_ref(), &args.dialects, args.api_only))?;
-    if let Some(machines) = &machines {
-        output::line(&machines.text())?;
+    if let Some((machines, boots)) = &machines {
+        let lines: Vec<_> = [machines.text()].into_iter().chain(boots.clone()).collect();
+        output::line(&lines.join("\n"))?;
     }
     let worked = if args.api_only {
         shutdown.cancelled().await;
@@ -194,7 +204,7 @@ async fn run(args: &Args, folder: &Folder) -> anyhow::Result<()> {
         let config = Config { boot, settings, ..args.config() };
         work(&site, config, dial(fleet.as_ref()), fleet.is_some(), &shutdown).await
     };
-    if let Some(machines) = machines {
+    if let Some((machines, _)) = machines {
         machines.stop().await?;
     }
     site.stop().await;
