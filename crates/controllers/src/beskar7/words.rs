@@ -121,6 +121,7 @@ mod tests {
             Waiting::LookingAtBoot,
             Waiting::LookingAtPower,
             Waiting::Booting,
+            Waiting::Fetching,
             Waiting::BootOverrideUnused,
             Waiting::Probing,
             Waiting::SettlingBoot,

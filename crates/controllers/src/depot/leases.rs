@@ -234,7 +234,7 @@ impl Leases {
     /// Looks for free addresses as long as it is polled, whenever a host waits for one.
     pub(super) async fn probe(&self, clock: &dyn Clock) {
         loop {
-            let asked = self.book().to_probe(clock.now());
+            let asked = self.book().take_unprobed(clock.now());
             if asked.is_empty() {
                 // Addresses that were in use come back with time.
                 timeout(LOOK_AGAIN, self.wanted.notified()).await.ok();
@@ -258,7 +258,7 @@ impl Leases {
                     book.found_free(address, now);
                 }
             }
-            let woken = book.to_wake(now);
+            let woken = book.take_waiting(now);
             drop(book);
             self.wake(woken);
         }

@@ -115,7 +115,7 @@ async fn no_host_is_named() {
     {
         let known = ["dialect", "namespace", "state", "phase", "verb", "outcome", "act", "reason", "kind", "ask", "le"];
         let known = [&known[..], &["prev_state", "new_state", "on_off", "error_type"]].concat();
-        let known = [&known[..], &["power_state", "condition_type", "status", "result"]].concat();
+        let known = [&known[..], &["power_state", "condition_type", "status", "result", "step"]].concat();
         assert!(known.contains(&label.0), "{label:?}");
     }
 }

@@ -128,7 +128,7 @@ impl Book {
     }
 
     /// The addresses to be probed for those who wait, the lowest first.
-    pub(super) fn to_probe(&mut self, now: Timestamp) -> Vec<Ipv4Addr> {
+    pub(super) fn take_unprobed(&mut self, now: Timestamp) -> Vec<Ipv4Addr> {
         self.free.retain(|_, until| *until > now);
         if self.listed.is_empty() {
             return Vec::new();
@@ -154,7 +154,7 @@ impl Book {
     }
 
     /// Those who wait for an address and can have one now, or all who wait if there is none: they should say so.
-    pub(super) fn to_wake(&mut self, now: Timestamp) -> Vec<ObjectId> {
+    pub(super) fn take_waiting(&mut self, now: Timestamp) -> Vec<ObjectId> {
         self.update_exhausted(now);
         let count = if self.is_exhausted { self.waiting.len() } else { self.free.len() };
         self.waiting.iter().take(count).cloned().collect()

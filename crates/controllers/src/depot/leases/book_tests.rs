@@ -29,19 +29,21 @@ fn book(last: u8) -> Book {
 
 /// All that are asked about are free.
 fn probe(book: &mut Book) -> Vec<Ipv4Addr> {
-    let asked = book.to_probe(NOW);
-    asked.iter().for_each(|address| book.found_free(*address, NOW));
+    let asked = book.take_unprobed(NOW);
+    for address in &asked {
+        book.found_free(*address, NOW);
+    }
     asked
 }
 
 #[test]
 fn a_host_gets_the_lowest_address_after_it_was_probed_and_keeps_it() {
     let mut book = book(9);
-    assert!(book.to_probe(NOW).is_empty(), "nobody waits");
+    assert!(book.take_unprobed(NOW).is_empty(), "nobody waits");
     assert_eq!(book.ask(&host(1), None, NOW), None);
     assert_eq!(book.ask(&host(2), None, NOW), None);
     assert_eq!(probe(&mut book), [ip(1), ip(2)]);
-    assert_eq!(book.to_wake(NOW), [host(1), host(2)]);
+    assert_eq!(book.take_waiting(NOW), [host(1), host(2)]);
     assert_eq!(book.ask(&host(2), None, NOW), Some(ip(1)));
     assert_eq!(book.ask(&host(2), None, NOW), Some(ip(1)), "its status was not written yet");
     assert_eq!(book.ask(&host(1), None, NOW), Some(ip(2)));
@@ -56,7 +58,7 @@ fn nothing_is_given_before_all_hosts_were_seen() {
     let mut book = unlisted(9);
     assert_eq!(book.ask(&host(1), None, NOW), None);
     assert_eq!(book.ask(&host(2), Some(ip(7)), NOW), Some(ip(7)), "what is stored stays");
-    assert!(book.to_probe(NOW).is_empty());
+    assert!(book.take_unprobed(NOW).is_empty());
     book.seen(&host(3), Some(ip(1)));
     assert!(book.listed(KindId::of::<PhysicalHost>()), "somebody waits");
     assert_eq!(probe(&mut book), [ip(2)]);
@@ -68,7 +70,7 @@ fn an_address_is_free_when_its_host_is_gone() {
     book.seen(&host(1), Some(ip(1)));
     assert_eq!(book.ask(&host(2), None, NOW), None);
     assert!(book.is_exhausted());
-    assert!(book.to_probe(NOW).is_empty());
+    assert!(book.take_unprobed(NOW).is_empty());
     book.gone(&host(1));
     assert!(!book.is_exhausted());
     assert_eq!(probe(&mut book), [ip(1)]);
@@ -89,9 +91,9 @@ fn an_address_that_another_machine_uses_is_given_to_nobody_for_an_hour() {
     assert_eq!(book.ask(&host(2), None, NOW), None);
     assert!(book.is_exhausted());
     let later = NOW + 61.minutes();
-    assert_eq!(book.to_probe(later), [ip(1)]);
+    assert_eq!(book.take_unprobed(later), [ip(1)]);
     book.spoil(ip(1), later);
-    assert_eq!(book.to_wake(later), [host(2)], "it is to say that there is no address for it");
+    assert_eq!(book.take_waiting(later), [host(2)], "it is to say that there is no address for it");
 }
 
 #[test]
@@ -101,7 +103,7 @@ fn what_was_probed_long_ago_is_probed_again() {
     assert_eq!(probe(&mut book), [ip(1)]);
     let later = NOW + 2.minutes();
     assert_eq!(book.ask(&host(1), None, later), None);
-    assert_eq!(book.to_probe(later), [ip(1)]);
+    assert_eq!(book.take_unprobed(later), [ip(1)]);
 }
 
 #[test]
@@ -171,7 +173,7 @@ proptest! {
                     book.gone(&host(number));
                 }
                 Deed::Probe => {
-                    for address in book.to_probe(now) {
+                    for address in book.take_unprobed(now) {
                         prop_assert!(stored.values().all(|other| *other != address), "{} is taken", address);
                         book.found_free(address, now);
                     }
