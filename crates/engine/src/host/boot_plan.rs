@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Anchor, Goal, Milestone, Payload, Recipe, Starts, pace};
+use super::{Anchor, Goal, Milestone, Payload, Recipe, pace};
 
 /// What a server may boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,20 +50,13 @@ pub fn boot_plan<'a>(anchor: &Anchor, goal: &'a Goal, last: LastBoot, now: Times
         (Milestone::Releasing, _)
         | (Milestone::Armed | Milestone::Written, None)
         | (Milestone::None | Milestone::Armed, Some(Recipe::Network { .. })) => BootPlan::Nothing,
-        (Milestone::Provisioned | Milestone::None, None) => BootPlan::Disk,
         (_, Some(Recipe::Iso { .. })) => BootPlan::Medium,
         (Milestone::Written, Some(Recipe::Network { payload, .. })) if !last.is_over() => BootPlan::Network(payload),
         (Milestone::Provisioned, Some(Recipe::Network { payload, .. })) if last.is_under_way(now) => {
             BootPlan::Network(payload)
         }
-        // It has no disk, and gets the same again whoever starts it.
-        (
-            Milestone::Written | Milestone::Provisioned,
-            Some(Recipe::Network { payload, starts: Starts::EveryByUs, .. }),
-        ) => BootPlan::Network(payload),
-        (Milestone::Written | Milestone::Provisioned, Some(Recipe::Network { starts: Starts::First, .. })) => {
-            BootPlan::Disk
-        }
+        (Milestone::None | Milestone::Provisioned, None)
+        | (Milestone::Written | Milestone::Provisioned, Some(Recipe::Network { .. })) => BootPlan::Disk,
     }
 }
 

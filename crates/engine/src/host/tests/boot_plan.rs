@@ -48,7 +48,7 @@ fn what_a_server_may_boot_follows_from_anchor_and_goal() {
         (None, [Disk, Nothing, Nothing, Disk, Nothing]),
         (Some(iso(Starts::First)), [Medium, Medium, Medium, Medium, Nothing]),
         (Some(once.clone()), [Nothing, Nothing, payload(&once), Disk, Nothing]),
-        (Some(always.clone()), [Nothing, Nothing, payload(&always), payload(&always), Nothing]),
+        (Some(always.clone()), [Nothing, Nothing, payload(&always), Disk, Nothing]),
         (Some(site.clone()), [Nothing, Nothing, payload(&site), Disk, Nothing]),
     ];
     let plan = |anchor: &Anchor, goal: &Goal, expected: BootPlan<'_>| {
@@ -97,6 +97,22 @@ fn from_the_network_a_server_gets_what_was_ordered_once_for_each_start() {
             assert_eq!(found, expected, "begun {begun:?}, handed {handed:?}, {milestone:?}");
         }
     }
+}
+
+#[test]
+fn a_system_in_memory_is_handed_out_again_only_for_a_start_that_we_cause() {
+    let mut world = World::with(wanting(kernel(Starts::EveryByUs)));
+    world.server.temper.network_first = true;
+    world.run_to(Phase::Provisioned);
+    world.consumer = Presence::Exists;
+    world.run(60);
+    world.press(false);
+    world.press(true);
+    world.run(300);
+    assert_eq!(world.server.runs, Runs::Disk, "somebody else has started it");
+    world.goal.reboot = Some("1".into());
+    world.run(600);
+    assert_eq!((world.phase(), world.fault(), &world.server.runs), (Phase::Provisioned, None, &Runs::Network));
 }
 
 #[test]
