@@ -43,14 +43,14 @@ pub struct Sockets {
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// There is no such interface, or it may not be used.
-    #[error("cannot open UDP port {port} on network interface {interface}: {source}{advice}")]
+    #[error("cannot open UDP port {port} on network interface {interface}: {why}{advice}")]
     Bind {
         /// The port.
         port: u16,
         /// The interface.
         interface: String,
         /// Why.
-        source: io::Error,
+        why: io::Error,
         /// What to do.
         advice: &'static str,
     },
@@ -72,7 +72,7 @@ impl Sockets {
                     io::ErrorKind::AddrInUse => "; another boot service of this machine has it: stop that",
                     _ => "",
                 };
-                BindError::Bind { port, interface: interface.to_owned(), source, advice }
+                BindError::Bind { port, interface: interface.to_owned(), why: source, advice }
             }
         };
         let dhcp = match bind(interface, DHCP_PORT) {
@@ -131,7 +131,7 @@ pub fn open_tftp(interface: &str) -> Result<tftp::Sockets, BindError> {
             io::ErrorKind::AddrInUse => "; another TFTP server of this machine has it: stop that",
             _ => "",
         };
-        BindError::Bind { port: TFTP_PORT, interface: interface.to_owned(), source, advice }
+        BindError::Bind { port: TFTP_PORT, interface: interface.to_owned(), why: source, advice }
     };
     let address = address_of(interface).map_err(refuse)?.ok_or_else(|| BindError::NoAddress(interface.to_owned()))?;
     UdpSocket::bind((address, TFTP_PORT)).and_then(tftp::Sockets::at).map_err(refuse)

@@ -152,6 +152,6 @@ pub(super) fn boot_url_missing() -> Failure {
 pub(super) fn network_boot_missing() -> Failure {
     Failure::new(
         Kind::BootUrlMissing,
-        "spec.networkBoot has the boot service serve what is booted (format, initrdURLs or kernelParameters are set), but the operator serves no boots from the network. Start it with --boot-url (BESKAR7_BOOT_URL) and --network-boot, or remove these fields to have your own boot servers answer.",
+        "The boot service is to serve what is booted from the network (boot of a machine; format, initrdURLs or kernelParameters in spec.networkBoot of a host), but the operator serves no such boots. Start it with --boot-url (BESKAR7_BOOT_URL) and --network-boot, or remove these fields to have your own boot servers answer.",
     )
 }
